@@ -41,6 +41,7 @@ pub struct RawBytes {
 }
 
 /// See `sqlcached.h`.
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn sqlcached_version() -> *const c_char {
     // The version has no 0 in it but the one that ends it.
@@ -57,6 +58,7 @@ pub extern "C" fn sqlcached_version() -> *const c_char {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_open(options: *const RawOptions, client: *mut *mut Handle) -> c_int {
     guard(|| {
@@ -99,6 +101,7 @@ unsafe fn read_options(raw: &RawOptions) -> Result<Options, Failure> {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_close(client: *mut Handle) {
     // SAFETY: the caller's promise.
@@ -110,6 +113,7 @@ pub unsafe extern "C" fn sqlcached_close(client: *mut Handle) {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_get(
     client: *mut Handle,
@@ -132,6 +136,7 @@ pub unsafe extern "C" fn sqlcached_get(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_peek(
     client: *mut Handle,
@@ -154,6 +159,7 @@ pub unsafe extern "C" fn sqlcached_peek(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_claim(
     client: *mut Handle,
@@ -200,6 +206,7 @@ unsafe fn read(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_get_many(
     client: *mut Handle,
@@ -289,6 +296,7 @@ fn stored(done: bool) -> Status {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_set(
     client: *mut Handle,
@@ -312,6 +320,7 @@ pub unsafe extern "C" fn sqlcached_set(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_add(
     client: *mut Handle,
@@ -334,6 +343,7 @@ pub unsafe extern "C" fn sqlcached_add(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_cas(
     client: *mut Handle,
@@ -357,6 +367,7 @@ pub unsafe extern "C" fn sqlcached_cas(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_increment(
     client: *mut Handle,
@@ -380,6 +391,7 @@ pub unsafe extern "C" fn sqlcached_increment(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_delete(
     client: *mut Handle,

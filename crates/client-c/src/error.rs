@@ -100,12 +100,14 @@ fn told(which: impl FnOnce(&Last) -> &CStr) -> *const c_char {
 }
 
 /// See `sqlcached.h`.
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn sqlcached_message() -> *const c_char {
     told(|last| &last.message)
 }
 
 /// See `sqlcached.h`.
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn sqlcached_sqlstate() -> *const c_char {
     told(|last| &last.sqlstate)

@@ -66,6 +66,7 @@ impl Parameter {
 }
 
 /// See `sqlcached.h`.
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn sqlcached_row_new() -> *mut Columns {
     guard_or(std::ptr::null_mut(), || Some(give(Columns::default())))
@@ -76,6 +77,7 @@ pub extern "C" fn sqlcached_row_new() -> *mut Columns {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_free(row: *mut Columns) {
     // SAFETY: the caller's promise.
@@ -87,6 +89,7 @@ pub unsafe extern "C" fn sqlcached_row_free(row: *mut Columns) {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_count(row: *const Columns) -> usize {
     // SAFETY: the caller's promise.
@@ -98,6 +101,7 @@ pub unsafe extern "C" fn sqlcached_row_count(row: *const Columns) -> usize {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_name(row: *const Columns, column: usize) -> *const c_char {
     // SAFETY: the caller's promise.
@@ -109,6 +113,7 @@ pub unsafe extern "C" fn sqlcached_row_name(row: *const Columns, column: usize) 
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_type(row: *const Columns, column: usize) -> c_int {
     // SAFETY: the caller's promise.
@@ -126,6 +131,7 @@ pub unsafe extern "C" fn sqlcached_row_type(row: *const Columns, column: usize) 
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_integer(row: *const Columns, column: usize) -> i64 {
     // SAFETY: the caller's promise.
@@ -140,6 +146,7 @@ pub unsafe extern "C" fn sqlcached_row_integer(row: *const Columns, column: usiz
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_real(row: *const Columns, column: usize) -> f64 {
     // SAFETY: the caller's promise.
@@ -154,6 +161,7 @@ pub unsafe extern "C" fn sqlcached_row_real(row: *const Columns, column: usize) 
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_data(
     row: *const Columns,

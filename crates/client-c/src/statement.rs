@@ -23,6 +23,7 @@ pub struct Answer {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_sql(
     client: *mut Handle,
@@ -57,6 +58,7 @@ pub unsafe extern "C" fn sqlcached_sql(
 }
 
 /// See `sqlcached.h`.
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn sqlcached_result_new() -> *mut Answer {
     guard_or(std::ptr::null_mut(), || Some(give(Answer::default())))
@@ -67,6 +69,7 @@ pub extern "C" fn sqlcached_result_new() -> *mut Answer {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_free(result: *mut Answer) {
     // SAFETY: the caller's promise.
@@ -78,6 +81,7 @@ pub unsafe extern "C" fn sqlcached_result_free(result: *mut Answer) {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_count(result: *const Answer) -> usize {
     // SAFETY: the caller's promise.
@@ -89,6 +93,7 @@ pub unsafe extern "C" fn sqlcached_result_count(result: *const Answer) -> usize 
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_row(result: *const Answer, row: usize) -> *const Columns {
     // SAFETY: the caller's promise.
@@ -101,6 +106,7 @@ pub unsafe extern "C" fn sqlcached_result_row(result: *const Answer, row: usize)
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_changed(result: *const Answer) -> i64 {
     // SAFETY: the caller's promise.

@@ -25,6 +25,7 @@ pub struct Opened {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_open(
     client: *mut Handle,
@@ -49,6 +50,7 @@ pub unsafe extern "C" fn sqlcached_table_open(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_free(table: *mut Opened) {
     // SAFETY: the caller's promise.
@@ -60,6 +62,7 @@ pub unsafe extern "C" fn sqlcached_table_free(table: *mut Opened) {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_get(
     table: *mut Opened,
@@ -81,6 +84,7 @@ pub unsafe extern "C" fn sqlcached_table_get(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_peek(
     table: *mut Opened,
@@ -102,6 +106,7 @@ pub unsafe extern "C" fn sqlcached_table_peek(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_wait(
     table: *mut Opened,
@@ -153,6 +158,7 @@ unsafe fn read(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_get_many(
     table: *mut Opened,
@@ -177,6 +183,7 @@ pub unsafe extern "C" fn sqlcached_table_get_many(
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_row(
     table: *mut Opened,

@@ -44,6 +44,7 @@ impl Value {
 }
 
 /// See `sqlcached.h`.
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn sqlcached_value_new() -> *mut Value {
     guard_or(std::ptr::null_mut(), || Some(give(Value::default())))
@@ -54,6 +55,7 @@ pub extern "C" fn sqlcached_value_new() -> *mut Value {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_free(value: *mut Value) {
     // SAFETY: the caller's promise.
@@ -65,6 +67,7 @@ pub unsafe extern "C" fn sqlcached_value_free(value: *mut Value) {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_data(value: *const Value, length: *mut usize) -> *const c_void {
     // SAFETY: the caller's promise.
@@ -80,6 +83,7 @@ pub unsafe extern "C" fn sqlcached_value_data(value: *const Value, length: *mut 
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_flags(value: *const Value) -> u32 {
     // SAFETY: the caller's promise.
@@ -91,6 +95,7 @@ pub unsafe extern "C" fn sqlcached_value_flags(value: *const Value) -> u32 {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_cas(value: *const Value) -> u64 {
     // SAFETY: the caller's promise.
@@ -102,6 +107,7 @@ pub unsafe extern "C" fn sqlcached_value_cas(value: *const Value) -> u64 {
 /// # Safety
 ///
 /// What every function of this library asks of its caller: [`crate`].
+// SAFETY: the library alone has names that begin with `sqlcached_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_renewal(value: *const Value) -> c_int {
     // SAFETY: the caller's promise.

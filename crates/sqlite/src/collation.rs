@@ -83,23 +83,11 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::{Action, Policy, Statement};
-
-    struct Everything;
-
-    impl Policy for Everything {
-        fn allows(&self, _: Action<'_>) -> bool {
-            true
-        }
-
-        fn must_stop(&self, _: u64) -> bool {
-            false
-        }
-    }
+    use crate::{Statement, Unrestricted};
 
     #[test]
     fn texts_come_in_an_order_of_ours() {
-        let connection = Connection::open(Rc::new(Everything)).unwrap();
+        let connection = Connection::open(Rc::new(Unrestricted)).unwrap();
         connection.create_collation("backwards", |a, b| b.cmp(a)).unwrap();
         let sql = "SELECT group_concat(a, '') FROM \
                    (SELECT a FROM (VALUES ('b'), ('a'), ('c')) AS v(a) ORDER BY column1 COLLATE backwards)";

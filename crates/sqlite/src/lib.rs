@@ -9,20 +9,10 @@
 //! ```
 //! use std::rc::Rc;
 //!
-//! use sqlite::{Action, Connection, Policy, Volatility};
+//! use sqlite::{Connection, Unrestricted, Volatility};
 //! use store::value::Value;
 //!
-//! struct Everything;
-//! impl Policy for Everything {
-//!     fn allows(&self, _: Action<'_>) -> bool {
-//!         true
-//!     }
-//!     fn must_stop(&self, _: u64) -> bool {
-//!         false
-//!     }
-//! }
-//!
-//! let connection = Connection::open(Rc::new(Everything)).unwrap();
+//! let connection = Connection::open(Rc::new(Unrestricted)).unwrap();
 //! connection.create_function("seven", 0, Volatility::Immutable, |_| Ok(Value::Integer(7))).unwrap();
 //! ```
 
@@ -44,7 +34,7 @@ mod value;
 mod vtab;
 
 pub use aggregate::Aggregate;
-pub use connection::{Action, Connection, Failure, Policy, random_bytes};
+pub use connection::{Action, Connection, Failure, Policy, Unrestricted, random_bytes};
 
 pub use function::Volatility;
 #[cfg(feature = "failpoints")]

@@ -241,24 +241,12 @@ impl<'a> Row<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, Policy};
-
-    struct Everything;
-
-    impl Policy for Everything {
-        fn allows(&self, _: Action<'_>) -> bool {
-            true
-        }
-
-        fn must_stop(&self, _: u64) -> bool {
-            false
-        }
-    }
+    use crate::Unrestricted;
 
     /// A statement with `LIMIT $1` was compiled again for each value.
     #[test]
     fn a_plan_holds_for_all_values() {
-        let connection = Connection::open(Rc::new(Everything)).unwrap();
+        let connection = Connection::open(Rc::new(Unrestricted)).unwrap();
         let sql = "SELECT column1 FROM (VALUES (1), (2)) WHERE column1 LIKE ?1 LIMIT ?2 OFFSET ?3";
         let (statement, _) = Statement::prepare(&connection, sql).unwrap();
         let mut statement = statement.unwrap();
