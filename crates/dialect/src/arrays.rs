@@ -7,7 +7,7 @@ use store::definition::SqlType;
 use crate::lowered::Node;
 
 use super::expression::{Pattern, one_of, pattern};
-use super::out::{Form, Out, call};
+use super::out::{Form, Out, call, served_call};
 use super::structures::array_part;
 use super::{Step, Translator};
 use sqltext::error::state;
@@ -46,7 +46,7 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<Out<'a>> {
         let (mut left, list) = self.beside_elements(left, list)?;
         if !negated && is_stored(&list) && left.ty.is_none_or(|ty| list.ty == ty.array()) {
-            return Ok(call("array_has", [list, left]));
+            return Ok(served_call("array_has", [list, left]));
         }
         let mut elements = elements(list, from);
         let node = one_of(left.take_node(), elements.take_node());
@@ -185,7 +185,7 @@ impl<'a> Translator<'a, '_> {
         for side in [&mut left, &mut right] {
             self.suggest_array(side, array.scalar())?;
         }
-        Ok(call("array_overlaps", [left, right]).typed(SqlType::Bool).labelled("?column?"))
+        Ok(served_call("array_overlaps", [left, right]).typed(SqlType::Bool).labelled("?column?"))
     }
 
     /// `[n]` behind an array; PostgreSQL counts from 1.

@@ -475,11 +475,11 @@ impl Only {
     }
 
     fn called(self, name: &str) -> Node {
-        let argument = match self {
-            Self::Star => None,
-            Self::Value(node) => Some(Box::new(node)),
+        let arguments = match self {
+            Self::Star => Vec::new(),
+            Self::Value(node) => vec![node],
         };
-        Node::Call { name: name.to_owned(), argument }
+        Node::Call { name: name.to_owned(), arguments }
     }
 }
 

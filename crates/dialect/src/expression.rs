@@ -11,7 +11,7 @@ use sqltext::token::Token;
 use sqltext::token::sql_literal;
 use store::definition::{NUMERIC_COLLATION, SqlType};
 
-use super::out::{Form, Out, call};
+use super::out::{Form, Out, call, served_call};
 use super::{Step, Stop, Translator, indexes, numeric, structures, types};
 use crate::lowered::{Node, Operator};
 use pgcatalog::function::like::{self, LikeStyle};
@@ -518,7 +518,7 @@ impl<'a> Translator<'a, '_> {
         for side in [&mut whole, &mut part] {
             self.suggest_array(side, array.scalar())?;
         }
-        Ok(call("array_contains", [whole, part]).typed(SqlType::Bool).labelled("?column?"))
+        Ok(served_call("array_contains", [whole, part]).typed(SqlType::Bool).labelled("?column?"))
     }
 
     /// `+`, `-`, `*`, `/` and `%`, of numbers and of moments.

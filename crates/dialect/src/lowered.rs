@@ -39,6 +39,8 @@ pub enum Node {
     },
     /// What stands in brackets: one expression or several.
     List(Vec<Self>),
+    /// `ARRAY[a, b]`
+    Array(Vec<Self>),
     /// `NOT a`
     Not(Box<Self>),
     /// `-a`
@@ -51,12 +53,12 @@ pub enum Node {
     Between(Box<[Self; 3]>),
     /// `a IS NULL`
     IsNull(Box<Self>),
-    /// `f(a)`, or `f(*)` where there is no argument.
+    /// `f(a)`, `f(a, b)`, or `f(*)` where there is no argument.
     Call {
-        /// The function as it is written.
+        /// The function as it is written, or as SQLite knows it where it is an operator.
         name: String,
-        /// Its only argument.
-        argument: Option<Box<Self>>,
+        /// Its arguments.
+        arguments: Vec<Self>,
     },
 }
 

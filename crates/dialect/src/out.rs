@@ -118,6 +118,7 @@ impl<'a> Out<'a> {
         }
         match (&mut *self.form, &self.pieces[..]) {
             (Form::List(parts), _) => Node::List(parts.iter_mut().map(Self::take_node).collect()),
+            (Form::Array(parts), _) => Node::Array(parts.iter_mut().map(Self::take_node).collect()),
             (_, [literal]) => literal_node(&literal.text),
             _ => Node::Other,
         }
@@ -293,6 +294,12 @@ pub(super) fn signed_node(sign: &str, digits: &str) -> Option<Node> {
 /// A function of these.
 pub(super) fn call<'a, const N: usize>(name: &str, arguments: [Out<'a>; N]) -> Out<'a> {
     Out::joined(arguments, ",").wrapped(&format!("{name}("), ")").labelled(name)
+}
+
+/// The same, with its meaning: a function that an index may serve.
+pub(super) fn served_call<'a, const N: usize>(name: &str, mut arguments: [Out<'a>; N]) -> Out<'a> {
+    let nodes = arguments.iter_mut().map(Out::take_node).collect();
+    call(name, arguments).meaning(Node::Call { name: name.to_owned(), arguments: nodes })
 }
 
 /// Whether the second text, put right behind the first, would change the last token of it: a word grows, a sign becomes

@@ -53,7 +53,7 @@ fn conditions_are_what_they_mean_to_sqlite() {
         ("a = E'x\\n'", equal(Node::Value(Value::from("x\n")))),
         ("a = '2026-1-2'::date", equal(Node::Value(Value::from("2026-01-02")))),
         ("a = TRUE", equal(Node::Truth(true))),
-        ("a = lower(b)", equal(Node::Call { name: "lower".into(), argument: Some(Box::new(column("b"))) })),
+        ("a = lower(b)", equal(Node::Call { name: "lower".into(), arguments: vec![column("b")] })),
         ("a = upper(b) || 'x'", equal(Node::Other)),
         (
             "a = ANY (ARRAY[1, NULL])",

@@ -118,13 +118,75 @@ fn an_index_changes_no_answer() {
             format!("numbers && {numbers} OR {one} = ANY (tags)"),
             format!("numbers @> {numbers} AND tags && {tags}"),
             format!("{other} = ANY (numbers) AND k > {key}"),
+            format!("{one} = ANY (tags) OR {other} = ANY (numbers)"),
         ] {
             let answer = |name: &str, db: &mut Db| {
                 db.query(&format!("SELECT k FROM {name} WHERE {condition} ORDER BY k"))
             };
             let (with, without) = (answer("t", &mut db), answer("plain", &mut db));
             assert_eq!(with, without, "seed {seed}, step {step}: {condition}");
+            // In any order, which may need no SQLite.
+            let any = db.query(&format!("SELECT k FROM t WHERE {condition}"));
+            let count = db.query(&format!("SELECT count(*) FROM t WHERE {condition}"));
+            let mut keys: Vec<u8> = any.split_terminator(';').map(|key| key.parse().unwrap()).collect();
+            keys.sort_unstable();
+            let keys: Vec<String> = keys.iter().map(u8::to_string).collect();
+            assert_eq!(keys.join(";"), without, "seed {seed}, step {step}: {condition}");
+            assert_eq!(count, keys.len().to_string(), "seed {seed}, step {step}: {condition}");
         }
+        // What is deleted by elements, in a transaction with rows of its own and outside.
+        let within = random.bool();
+        if within {
+            db.run("BEGIN");
+            for name in ["t", "plain"] {
+                db.run(&format!("INSERT OR REPLACE INTO {name} VALUES ({key}, {tags}, {numbers})"));
+            }
+        }
+        let condition = [
+            format!("tags && {tags}"),
+            format!("{one} = ANY (tags)"),
+            format!("tags @> {tags}"),
+            format!("{one} = ANY (tags) OR k = {key}"),
+        ];
+        let condition = &condition[random.usize(..4)];
+        let [with, without] =
+            ["t", "plain"].map(|name| db.affected(&format!("DELETE FROM {name} WHERE {condition}")));
+        assert_eq!(with, without, "seed {seed}, step {step}: DELETE {condition}");
+        if within {
+            db.run(if random.bool() { "COMMIT" } else { "ROLLBACK" });
+        }
+    }
+}
+
+/// To drop what has a tag is what tags are for: it needs no SQLite.
+#[test]
+fn tags_need_no_sqlite() {
+    let mut db = Db::new();
+    tables(&mut db);
+    db.run("INSERT INTO t VALUES (1, '{a,b}', '{1}'), (2, '{b}', '{2}'), (3, NULL, NULL), (4, '{}', '{}')");
+    for sql in [
+        "SELECT count(*) FROM t WHERE 'b' = ANY (tags)",
+        "SELECT k, tags FROM t WHERE 'b' = ANY (tags)",
+        "SELECT k FROM t WHERE (tags && ARRAY['a', 'b'])",
+        "SELECT k FROM t WHERE '{a}' && t.tags",
+        "SELECT k FROM t WHERE tags @> '{a,b}'",
+        "SELECT k FROM t WHERE 2 = ANY (numbers)",
+        "SELECT k FROM t WHERE tags && '{}'",
+        "DELETE FROM t WHERE tags && '{x,y}'",
+        "DELETE FROM t WHERE 'x' = ANY (tags)",
+        "DELETE FROM t WHERE tags @> '{x}'",
+        "DELETE FROM t WHERE 'x' = ANY (tags) OR k = 9 OR numbers && '{8,9}'",
+    ] {
+        assert!(db.is_native(sql), "{sql}");
+    }
+    for sql in [
+        "SELECT k FROM plain WHERE 'b' = ANY (tags)",
+        "SELECT k FROM t WHERE tags @> '{}'",
+        "SELECT k FROM t WHERE tags <@ '{a}'",
+        "SELECT k FROM t WHERE NOT (tags && '{a}')",
+        "SELECT k FROM t WHERE 'b' = ANY (tags) ORDER BY k",
+    ] {
+        assert!(!db.is_native(sql), "{sql}");
     }
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
-use store::{IndexScan, ReadError, RowBuf, Table, View};
+use store::{Index, IndexScan, ReadError, RowBuf, Table, View};
 
 use super::expr::Beyond;
 use super::scope::Row;
 use super::values::{CONDITIONS_MAX, with_values};
 use crate::core::Core;
 use crate::error::SqlError;
-use crate::table::{KeyList, is_plain};
+use crate::table::{Asked, KeyList, Lead, is_plain, keys_with};
 use crate::write::Operand;
 
 /// Rows between two looks at the deadline.
@@ -30,6 +30,27 @@ pub(super) enum Way {
     Keys,
     /// By leading columns of the index at this position.
     Index(usize),
+    /// By what is asked of an array, along an index over its elements.
+    Elements(Elements),
+}
+
+/// What is asked of the elements of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Elements {
+    /// The position of the index.
+    index: usize,
+    asked: Asked,
+    /// The values are elements; otherwise the only one is an array of them.
+    listed: bool,
+}
+
+/// The elements that are asked for.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// A value, or an array of values.
+    One(Operand),
+    /// `ARRAY[a, b]`
+    List(Vec<Operand>),
 }
 
 /// The rows of a table that conditions lead to.
@@ -133,6 +154,13 @@ impl<'c> Walk<'c> {
                     take(self, (table, row), Some(&rows))?;
                 }
             }
+            Way::Elements(of) => {
+                let mut rows = view.equal(table, &table.indexes()[of.index], values, false);
+                while rows.next(view, row)? {
+                    self.pass()?;
+                    take(self, (table, row), None)?;
+                }
+            }
             Way::All => {
                 let mut rows = view.scan(table);
                 while rows.next(view, row)? {
@@ -143,6 +171,24 @@ impl<'c> Walk<'c> {
         }
         Ok(())
     }
+}
+
+/// The rows of these keys.
+fn each_of(
+    table: &Arc<Table>,
+    keys: &mut KeyList,
+    row: &mut RowBuf,
+    walk: &mut Walk<'_>,
+    take: &mut impl FnMut(&mut Walk<'_>, Row<'_>, Option<&IndexScan>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    keys.prefetch(&walk.core.store, table);
+    while let Some(key) = keys.next() {
+        walk.pass()?;
+        if walk.view.get(table, key, row)? {
+            take(walk, (table, row), None)?;
+        }
+    }
+    Ok(())
 }
 
 /// The conditions on just these columns, in their order; `None` unless they are all there is.
@@ -199,6 +245,26 @@ impl Access {
         (table.def().primary_key == [column]).then(|| Self::new(table, keys, Way::Keys))
     }
 
+    /// The rows with certain elements in an array; `None`: the column has no index over these.
+    pub(super) fn by_elements(
+        table: &Arc<Table>,
+        column: usize,
+        asked: Asked,
+        wanted: &Wanted,
+    ) -> Option<Self> {
+        let serves = |index: &Arc<Index>| {
+            let def = index.def();
+            index.is_usable() && def.predicate.is_none() && def.elements == Some(column)
+        };
+        let index = table.indexes().iter().position(serves)?;
+        let (operands, listed) = match wanted {
+            Wanted::One(operand) => (std::slice::from_ref(operand), false),
+            Wanted::List(operands) => (&operands[..], true),
+        };
+        let equals = operands.iter().map(|operand| (column, operand.clone())).collect();
+        Some(Self::new(table, equals, Way::Elements(Elements { index, asked, listed })))
+    }
+
     /// Gives `take` each row.
     #[inline]
     pub(super) fn each(
@@ -207,8 +273,10 @@ impl Access {
         range: Range,
         take: &mut impl FnMut(&mut Walk<'_>, Row<'_>, Option<&IndexScan>) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        if self.way == Way::Keys {
-            return self.each_key(walk, take);
+        match self.way {
+            Way::Keys => return self.each_key(walk, take),
+            Way::Elements(of) => return self.each_with(of, walk, take),
+            Way::All | Way::Key | Way::Index(_) => {}
         }
         let Self { table, equals, way, row, key, .. } = self;
         with_values(table, equals, walk.parameters, |values| match values {
@@ -233,24 +301,67 @@ impl Access {
             keys.encode(table, &[value]);
         }
         keys.sort();
-        keys.prefetch(&walk.core.store, table);
-        while let Some(key) = keys.next() {
-            walk.pass()?;
-            if walk.view.get(table, key, row)? {
-                take(walk, (table, row), None)?;
-            }
-        }
-        Ok(())
+        each_of(table, keys, row, walk, take)
     }
 
-    /// Whether each value of a list of keys is one that its column holds, or none: of others SQLite has to say what
-    /// they equal.
-    pub(super) fn is_plain(&self, parameters: &[Value]) -> bool {
-        let plain = |(column, operand): &(usize, Operand)| {
-            let value = operand.value(parameters).as_ref();
-            value == ValueRef::Null || is_plain(self.table.def().columns[*column].kind, value)
+    /// The rows with the elements that are asked for, each once.
+    fn each_with(
+        &mut self,
+        of: Elements,
+        walk: &mut Walk<'_>,
+        take: &mut impl FnMut(&mut Walk<'_>, Row<'_>, Option<&IndexScan>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let Elements { index, asked, .. } = of;
+        let wanted = self.wanted(of, walk.parameters).ok_or(Stop::Beyond)?;
+        let Self { table, equals, row, key, way, .. } = self;
+        let Some(&(column, _)) = equals.first().filter(|_| !wanted.is_empty()) else { return Ok(()) };
+        let (any, exact) = match asked.lead(walk.view, &table.indexes()[index], wanted.clone()) {
+            Lead::Nothing => return Ok(()),
+            Lead::Everything => return Err(Stop::Beyond),
+            Lead::Elements { any, exact } => (any, exact),
         };
-        self.way != Way::Keys || self.equals.iter().all(plain)
+        let mut take = |walk: &mut Walk<'_>, (table, row): Row<'_>, scan: Option<&IndexScan>| {
+            let meant = exact || asked.is_true_of(table.column(row, column), &wanted);
+            if meant { take(walk, (table, row), scan) } else { Ok(()) }
+        };
+        if let [element] = &any[..] {
+            return walk.each((table, *way), &[element.as_ref()], (row, key), Range::default(), &mut take);
+        }
+        let mut keys = keys_with(walk.view, table, &table.indexes()[index], &any)?;
+        each_of(table, &mut keys, row, walk, &mut take)
+    }
+
+    /// The elements that are asked for: none where no row is. `None`: SQLite has to say what they equal.
+    fn wanted(&self, of: Elements, parameters: &[Value]) -> Option<Vec<Value>> {
+        let mut values = self.equals.iter().map(|(_, operand)| operand.value(parameters));
+        let found = if of.listed {
+            values.cloned().collect()
+        } else {
+            match values.next()? {
+                Value::Null => return Some(Vec::new()),
+                // No array has all of several where one is NULL. A text that only reads so is SQLite's, too.
+                Value::Text(array) if of.asked == Asked::Contains && array.contains("null") => return None,
+                value => of.asked.wanted(value.as_ref())?,
+            }
+        };
+        let plain = |value: &Value| matches!(value, Value::Text(_) | Value::Integer(_));
+        // Every array has all elements of an empty one.
+        let every = found.is_empty() && of.asked == Asked::Contains;
+        (!every && found.iter().all(plain)).then_some(found)
+    }
+
+    /// Whether each value that is looked for, of a list of keys or among elements, is one whose stored form equals it,
+    /// or none: of others SQLite has to say what they equal.
+    pub(super) fn is_plain(&self, parameters: &[Value]) -> bool {
+        let mut values =
+            self.equals.iter().map(|(column, operand)| (*column, operand.value(parameters).as_ref()));
+        match self.way {
+            Way::All | Way::Key | Way::Index(_) => true,
+            Way::Elements(of) => self.wanted(of, parameters).is_some(),
+            Way::Keys => values.all(|(column, value)| {
+                value == ValueRef::Null || is_plain(self.table.def().columns[column].kind, value)
+            }),
+        }
     }
 
     /// Writes down the key that the conditions ask for. False: no row has it.
@@ -264,6 +375,12 @@ impl Access {
     /// Whether the conditions are true of a row.
     pub(super) fn is_true_of(&self, parameters: &[Value], row: &RowBuf) -> bool {
         let Self { table, equals, way, .. } = self;
+        if let Way::Elements(of) = *way {
+            let wanted = self.wanted(of, parameters).filter(|wanted| !wanted.is_empty());
+            return equals.first().zip(wanted).is_some_and(|(&(column, _), wanted)| {
+                of.asked.is_true_of(table.column(row, column), &wanted)
+            });
+        }
         if *way == Way::Keys {
             let is = |(column, operand): &(usize, Operand)| {
                 let value = operand.value(parameters).as_ref();

@@ -57,7 +57,7 @@ impl Deletion {
                         return Ok(Ran::Done(Done::wrote(TAG, rows)));
                     }
                 }
-                Way::Keys | Way::Index(_) => {}
+                Way::Keys | Way::Index(_) | Way::Elements(..) => {}
             }
         }
         let list = listed(core, branches, parameters)?;

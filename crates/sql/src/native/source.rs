@@ -60,7 +60,8 @@ pub(super) fn led(scope: &Scope, of_join: &Where, wanted: &Where) -> Option<Sour
     }
     let both = [of_join, wanted];
     let serves = |wanted: &&Where| wanted.tests.iter().any(|test| test.reads(&|at| may_lead(scope, at)));
-    if both.iter().any(serves) || both.iter().any(|wanted| !wanted.listed.is_empty()) {
+    let lists = |wanted: &&Where| !wanted.listed.is_empty() || !wanted.elements.is_empty();
+    if both.iter().any(serves) || both.iter().any(lists) {
         return None;
     }
     let sides = if scope.left { &[Side::First][..] } else { &[Side::First, Side::Second] };

@@ -10,13 +10,14 @@ use store::definition::{Collation, ColumnKind};
 use store::value::{Affinity, Value, ValueRef};
 use store::{
     Freshness, Index, IndexScan, KeyBounds, ReadError, RowBuf, TICKS_PER_SECOND, TableScan, View,
-    elements_of, ticks_between,
+    ticks_between,
 };
 
 use super::coerce::{Sought, sought};
+use super::elements::{Lead, keys_with};
 use super::identity::Identity;
 use super::keys::{KeyList, is_plain};
-use super::plan::{Asked, ElementsPlan, Equal, IndexPlan, KeyPlan, Next, Plan, ends};
+use super::plan::{ElementsPlan, Equal, IndexPlan, KeyPlan, Next, Plan, ends};
 use super::{ListRow, TableModule};
 use crate::facts::row_number;
 
@@ -169,48 +170,20 @@ impl TableCursor {
 
     /// The rows whose array has what is asked for, or may have it: SQLite looks at each again.
     fn elements(&self, plan: ElementsPlan, wanted: ValueRef<'_>) -> Result<Source, String> {
-        let table = &self.module.table;
-        if wanted.is_null() {
-            return Ok(Source::Empty);
-        }
-        let Some(index) = table.indexes().get(plan.index) else { return self.scan() };
-        let mut elements = match plan.asked {
-            Asked::Has => vec![wanted.to_owned()],
-            Asked::Contains | Asked::Overlaps => elements_of(wanted),
+        let ElementsPlan { index: position, asked } = plan;
+        let (table, sight) = (&self.module.table, &self.module.sight);
+        let Some(index) = table.indexes().get(position) else { return self.scan() };
+        let Some(wanted) = asked.wanted(wanted) else { return Ok(Source::Empty) };
+        let any = match sight.with_view(|view| Ok::<_, ReadError>(asked.lead(view, index, wanted)))? {
+            Lead::Nothing => return Ok(Source::Empty),
+            Lead::Everything => return self.scan(),
+            Lead::Elements { any, .. } => any,
         };
-        if plan.asked == Asked::Contains {
-            // Every array has all elements of an empty one. Of several the rarest leads to the fewest rows.
-            let rows = |element: &Value| {
-                let bounds = KeyBounds::equal(vec![element.clone()]);
-                self.module.sight.with_view(|view| Ok::<_, ReadError>(view.estimate(index, &bounds)))
-            };
-            let mut rarest: Option<(u64, Value)> = None;
-            for element in elements {
-                let rows = rows(&element)?;
-                if rarest.as_ref().is_none_or(|(least, _)| rows < *least) {
-                    rarest = Some((rows, element));
-                }
-            }
-            let Some((_, element)) = rarest else { return self.scan() };
-            elements = vec![element];
+        if let [_] = any.as_slice() {
+            let waiting = any.into_iter().map(|element| KeyBounds::equal(vec![element])).collect();
+            return Ok(Source::Ranges { index: position, reverse: false, waiting, current: None });
         }
-        if let [_] = elements.as_slice() {
-            let waiting = elements.into_iter().map(|element| KeyBounds::equal(vec![element])).collect();
-            return Ok(Source::Ranges { index: plan.index, reverse: false, waiting, current: None });
-        }
-        let mut keys = KeyList::default();
-        self.module.sight.with_view(|view| {
-            let mut row = RowBuf::new();
-            for element in &elements {
-                let mut rows = view.equal(table, index, &[element.as_ref()], false);
-                while rows.next(view, &mut row)? {
-                    keys.push(row.key());
-                }
-            }
-            Ok::<_, ReadError>(())
-        })?;
-        keys.sort();
-        Ok(Source::Keys(keys))
+        Ok(Source::Keys(sight.with_view(|view| keys_with(view, table, index, &any))?))
     }
 
     /// A number beside a TEXT or ANY column of an index: all texts that read as this number may match, and they

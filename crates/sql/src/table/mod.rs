@@ -2,6 +2,7 @@
 
 mod coerce;
 mod cursor;
+mod elements;
 mod foresight;
 mod identity;
 mod keys;
@@ -21,11 +22,11 @@ use crate::text::token::quoted_name;
 
 pub(crate) use coerce::{Sought, is_stored_as_it_is, sought};
 pub(crate) use cursor::TableCursor;
+pub(crate) use elements::{Asked, Lead, keys_with};
 pub(crate) use identity::{Identity, word_of_expiry};
 pub(crate) use keys::{KeyList, is_plain};
 pub(crate) use lateral::LateralModule;
 pub(crate) use pgcatalog::shape::{Column, HIDDEN, Head, Shape, Shown, declaration};
-use plan::Asked;
 pub(crate) use plan::Plan;
 pub(crate) use session_functions::register_session_functions;
 pub use sight::Cancel;

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use dialect::Forced;
 use pgcatalog::function::like;
 use pgcatalog::shape::{Column, Head, Shape};
-use sqlite::{Connection, Constraint, Operation, Operator, Request};
+use sqlite::{Constraint, Operator, Request};
 use store::definition::{Collation, ColumnKind};
 use store::value::{Value, ValueRef};
 use store::{Index, KeyBounds, Store, Table, elements_of};
 
 use super::coerce::{Sought, bound, sought};
+use super::elements::Asked;
 use crate::facts::is_row_number;
 
 /// What SQLite's planner counts in: reading one row of a table scan is about 1.
@@ -62,37 +63,6 @@ pub(crate) enum Plan {
 pub(crate) struct KeyPlan {
     /// For each key column, the argument it equals.
     pub(crate) columns: Vec<Equal>,
-}
-
-/// What is asked of the elements of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// Whether one of them is this value: `value = ANY (array)`.
-    Has,
-    /// Whether all of these are among them: `array @> these`.
-    Contains,
-    /// Whether one of these is among them: `array && these`.
-    Overlaps,
-}
-
-impl Asked {
-    /// The functions that ask so; the best to find rows by first.
-    const ALL: [(Self, &'static str, &'static str); 3] = [
-        (Self::Has, "array_has", "has"),
-        (Self::Contains, "array_contains", "@>"),
-        (Self::Overlaps, "array_overlaps", "&&"),
-    ];
-
-    /// The functions as a connection knows them.
-    pub(super) fn operations(connection: &Connection) -> Vec<Operation> {
-        Self::ALL.iter().filter_map(|(_, function, _)| connection.operation(function)).collect()
-    }
-
-    /// The number of a function among them.
-    pub(crate) fn number(function: &str) -> Option<u8> {
-        let at = Self::ALL.iter().position(|(_, own, _)| *own == function)?;
-        u8::try_from(at).ok()
-    }
 }
 
 /// Rows by the elements of an array; the first argument is what is asked for.

@@ -4,11 +4,12 @@ use dialect::lowered::{Node, Operator};
 use store::definition::ColumnKind;
 use store::value::Value;
 
-use super::super::access::{Access, Equals};
+use super::super::access::{Access, Equals, Wanted};
 use super::super::expr::{Comparison, Term, Test};
 use super::super::scope::{Place, Scope, Side};
 use super::names::place;
 use super::terms;
+use crate::table::Asked;
 use crate::write::{Operand, operand};
 
 /// Conditions joined by `OR` at most: more are hardly written by hand, and each is judged for itself.
@@ -20,6 +21,8 @@ pub(in super::super) struct Where {
     pub(in super::super) equal: Vec<(Place, Operand)>,
     /// Columns that are one of a list.
     pub(in super::super) listed: Vec<(Place, Vec<Operand>)>,
+    /// Arrays, and what is asked of their elements.
+    pub(in super::super) elements: Vec<(Place, Asked, Wanted)>,
     /// Columns of two tables.
     pub(in super::super) joined: Vec<[Place; 2]>,
     /// The others.
@@ -50,6 +53,10 @@ impl Where {
                 Some(())
             }
             always if is_true(scope, always) => Some(()),
+            Node::Call { name, arguments } => {
+                self.elements.push(elements(scope, name, arguments)?);
+                Some(())
+            }
             other => {
                 self.tests.push(terms::test(scope, other)?);
                 Some(())
@@ -92,7 +99,7 @@ impl Where {
 
     /// All of it as conditions on whole numbers, if it is that.
     pub(in super::super) fn as_tests(&self, scope: &Scope) -> Option<Vec<Test>> {
-        if !self.joined.is_empty() || !self.listed.is_empty() {
+        if !self.joined.is_empty() || !self.listed.is_empty() || !self.elements.is_empty() {
             return None;
         }
         let equal = self.equal.iter().map(|(place, operand)| {
@@ -106,12 +113,34 @@ impl Where {
     /// How the rows of the only table are found, if all of it leads there.
     pub(super) fn access(&self, scope: &Scope) -> Option<Access> {
         let table = scope.alone().filter(|_| self.tests.is_empty() && self.joined.is_empty())?;
-        match (self.equal.as_slice(), self.listed.as_slice()) {
-            ([], []) => Some(Access::all(table)),
-            ([], [(place, keys)]) => Access::by_keys(table, place.column, keys),
-            (_, []) => Access::by(table, &self.of_side(Side::First)),
+        match (&self.equal[..], &self.listed[..], &self.elements[..]) {
+            ([], [], []) => Some(Access::all(table)),
+            ([], [(place, keys)], []) => Access::by_keys(table, place.column, keys),
+            ([], [], [(place, asked, wanted)]) => Access::by_elements(table, place.column, *asked, wanted),
+            (_, [], []) => Access::by(table, &self.of_side(Side::First)),
             _ => None,
         }
+    }
+
+    /// Whether something in it leads to rows.
+    fn leads(&self) -> bool {
+        !(self.equal.is_empty() && self.listed.is_empty() && self.elements.is_empty())
+    }
+}
+
+/// What a function asks of the elements of a column, if it does.
+fn elements(scope: &Scope, function: &str, arguments: &[Node]) -> Option<(Place, Asked, Wanted)> {
+    let [array, wanted] = arguments else { return None };
+    let asked = Asked::of(function)?;
+    let found = |array, wanted| Some((place(scope, array)?, asked, wanted_of(wanted)?));
+    // Who overlaps whom is the same.
+    found(array, wanted).or_else(|| found(wanted, array).filter(|_| asked == Asked::Overlaps))
+}
+
+fn wanted_of(expression: &Node) -> Option<Wanted> {
+    match expression.bare() {
+        Node::Array(list) => Some(Wanted::List(list.iter().map(operand).collect::<Option<_>>()?)),
+        one => operand(one).map(Wanted::One),
     }
 }
 
@@ -135,8 +164,7 @@ fn gather_branches(scope: &Scope, condition: &Node, found: &mut Vec<Access>) -> 
         _ if found.len() == BRANCHES_MAX => None,
         one => {
             let wanted = Where::of(scope, Some(one))?;
-            let leads = !wanted.equal.is_empty() || !wanted.listed.is_empty();
-            found.push(wanted.access(scope).filter(|_| leads)?);
+            found.push(wanted.access(scope).filter(|_| wanted.leads())?);
             Some(())
         }
     }

@@ -101,8 +101,8 @@ fn of_tables(
 
 /// The column of a list that is `count(*)` and nothing else. `sql` is the statement, whose words name the column.
 fn count_column(list: &[Listed], sql: &str) -> Option<ColumnDescription> {
-    let [Listed::Value(Node::Call { name, argument: None }, alias)] = list else { return None };
-    if !name.eq_ignore_ascii_case("count") {
+    let [Listed::Value(Node::Call { name, arguments }, alias)] = list else { return None };
+    if !name.eq_ignore_ascii_case("count") || !arguments.is_empty() {
         return None;
     }
     let (name, label) = if let Some(alias) = alias {
@@ -155,11 +155,11 @@ fn extent(scope: &Scope, access: &Access, select: &Select) -> Option<Extent> {
         extent.reverse = match access.way {
             Way::Key => order.iter().all(|Order { by, .. }| place(scope, by).is_some()).then_some(false)?,
             Way::Index(index) => direction(scope, &access.table, (index, access.equals.len()), order)?,
-            Way::All | Way::Keys => return None,
+            Way::All | Way::Keys | Way::Elements(..) => return None,
         };
     }
     if let Some(limit) = &select.limit {
-        if matches!(access.way, Way::All | Way::Keys) {
+        if matches!(access.way, Way::All | Way::Keys | Way::Elements(..)) {
             return None;
         }
         extent.limit = Some(operand(limit)?);

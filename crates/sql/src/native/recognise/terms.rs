@@ -85,9 +85,11 @@ pub(super) fn test(scope: &Scope, expression: &Node) -> Option<Test> {
 
 /// An aggregate of whole or decimal numbers; `None`: it is none of these.
 pub(super) fn aggregate(scope: &Scope, expression: &Node) -> Option<Aggregate> {
-    let Node::Call { name, argument } = expression.bare() else { return None };
-    let Some(of) = argument else {
-        return name.eq_ignore_ascii_case("count").then_some(Aggregate::Rows);
+    let Node::Call { name, arguments } = expression.bare() else { return None };
+    let of = match &arguments[..] {
+        [] => return name.eq_ignore_ascii_case("count").then_some(Aggregate::Rows),
+        [of] => of,
+        _ => return None,
     };
     if let Some(function) = Decimal::of(name) {
         let place = any_place(scope, of)?;
