@@ -217,6 +217,11 @@ impl AccessControl {
         self.current.load().check_password(&self.known, role, password)
     }
 
+    /// See [`Access::knows`].
+    pub fn knows(&self, role: &str, password: &str) -> bool {
+        self.current.load().knows(&self.known, role, password)
+    }
+
     /// See [`Access::check_memcached`].
     pub fn check_memcached(
         &self,

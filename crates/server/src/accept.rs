@@ -148,10 +148,13 @@ impl Acceptor {
             refuse(&fd, REFUSED);
             return;
         };
-        let unproved = if session.is_stranger() { Unproved::admit(&self.shared) } else { None };
-        if session.is_stranger() && unproved.is_none() {
-            refuse(&fd, TOO_MANY);
-            return;
+        let mut unproved = None;
+        if session.is_stranger() {
+            unproved = Unproved::admit(&self.shared, self.shared.engine.store().now());
+            if unproved.is_none() {
+                refuse(&fd, TOO_MANY);
+                return;
+            }
         }
         let mut socket = Socket::new(fd);
         if let Some(encryption) = encryption {

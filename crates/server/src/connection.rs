@@ -40,7 +40,7 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     pub(crate) session: Session,
     /// Its place among those who have proved nothing.
-    unproved: Option<Unproved>,
+    pub(crate) unproved: Option<Unproved>,
     /// The rules were asked about it: not before the keys of an encrypted connection are agreed on.
     pub(crate) ruled: bool,
     pub(crate) address: Address,
@@ -138,7 +138,7 @@ pub(crate) struct FirstRead {
 pub(crate) enum Overdue {
     /// It sends or reads too slowly.
     Slow,
-    /// It has sent nothing for too long.
+    /// It has sent nothing for too long, or proved nothing where a newer one wanted its place.
     Idle,
 }
 
@@ -321,8 +321,19 @@ impl Connection {
         self.shared.account(before, accounted)
     }
 
+    /// A wrong proof was shown, and its answer waits.
+    pub(crate) fn hold_answer(&mut self, answer: HeldAnswer) {
+        if let Some(unproved) = &mut self.unproved {
+            unproved.note_failure();
+        }
+        self.held_answer = Some(Box::new(answer));
+    }
+
     /// What the clock says.
     pub(crate) fn overdue(&self, now: Tick, idle_ticks: Option<u64>, login_ticks: u64) -> Option<Overdue> {
+        if self.unproved.as_ref().is_some_and(Unproved::is_lost) {
+            return Some(Overdue::Idle);
+        }
         if self.statement.is_some() {
             return None;
         }

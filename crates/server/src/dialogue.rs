@@ -16,10 +16,11 @@ use crate::limits::{
 use crate::mailbox::Mailbox;
 use crate::meta;
 use crate::pinned::Pinned;
+use crate::proofs::Proofs;
 use crate::reply::{TextValue, ValueSink, write_answer};
 use crate::shared::Shared;
 use crate::spare::SpareBuffers;
-use crate::sql_threads::{Statement, Statements, Work};
+use crate::sql_threads::{Statement, Statements, Text};
 use crate::stranger::Stranger;
 
 /// A worker's tools, which it uses for one connection after the other.
@@ -42,6 +43,7 @@ pub(crate) struct RequestLoop {
     /// How much of `out` are whole replies, which are sent even if the next command panics.
     pub(crate) whole: usize,
     statements: Statements,
+    pub(crate) proofs: Proofs,
     /// Turns that connections may still have in this round to agree on keys.
     pub(crate) handshakes: usize,
     /// Where SQL threads send their replies.
@@ -90,7 +92,7 @@ impl RequestLoop {
     pub(crate) fn new(
         context: ThreadContext,
         shared: Arc<Shared>,
-        statements: Statements,
+        (statements, proofs): (Statements, Proofs),
         mailbox: Arc<Mailbox>,
         colleagues: Arc<[Arc<Mailbox>]>,
     ) -> Self {
@@ -112,6 +114,7 @@ impl RequestLoop {
             pinned,
             whole: 0,
             statements,
+            proofs,
             handshakes: 0,
             mailbox,
             colleagues,
@@ -575,8 +578,8 @@ impl RequestLoop {
         statement: &[u8],
         parameters: Option<&[u8]>,
     ) -> Executed {
-        let parameters = parameters.map(<[u8]>::to_vec);
-        match self.submit(connection, Work::Sql { text: statement.to_vec(), parameters }) {
+        let (statement, parameters) = (statement.to_vec(), parameters.map(<[u8]>::to_vec));
+        match self.submit(connection, Text { statement, parameters }) {
             ControlFlow::Continue(()) => Executed::HandedOver,
             ControlFlow::Break(()) => {
                 sql_error("53300", "too many statements wait (sql_queue); try again later", &mut self.out);
@@ -585,10 +588,10 @@ impl RequestLoop {
         }
     }
 
-    /// Gives a connection's work to the SQL threads, and lets it wait for the end of it.
-    pub(crate) fn submit(&self, connection: &mut Connection, work: Work) -> ControlFlow<()> {
+    /// Lets a connection wait for the end of its statement.
+    fn submit(&self, connection: &mut Connection, text: Text) -> ControlFlow<()> {
         let (address, session) = (connection.address, connection.session.clone());
-        let statement = Statement::new(address, session, Arc::clone(&self.mailbox), work);
+        let statement = Statement::new(address, session, Arc::clone(&self.mailbox), text);
         let cancel = statement.cancel();
         self.statements.submit(statement)?;
         connection.statement = Some(cancel);

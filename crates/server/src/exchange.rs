@@ -105,7 +105,7 @@ impl RequestLoop {
         let mut bytes = Vec::new();
         id.refuse(Status::NotAllowed, &mut bytes);
         let wait = ticks(Duration::from_millis(wait_ms));
-        connection.held_answer = Some(Box::new(HeldAnswer { bytes, since, wait }));
+        connection.hold_answer(HeldAnswer { bytes, since, wait });
         connection.statement = Some(Cancel::new());
     }
 }

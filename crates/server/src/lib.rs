@@ -62,6 +62,7 @@ mod origin;
 mod pace;
 mod password;
 mod pinned;
+mod proofs;
 mod receive;
 mod receiving;
 mod reply;

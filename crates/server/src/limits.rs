@@ -92,6 +92,13 @@ pub const SLOW_BYTES_PER_SECOND: u64 = 8 << 10;
 /// Connections at once, by default; memcached's `-c`.
 pub const CONNECTIONS_MAX: usize = 1_024;
 
+/// Passwords of memcached clients that wait to be checked: a quarter of a second's work. Who finds no room is refused
+/// as somebody with a wrong one.
+pub(crate) const PROOF_QUEUE: usize = 256;
+
+/// How far the thread that checks them gives way: a hundredth of a processor that it shares with a busy thread.
+pub(crate) const PROOF_NICENESS: i32 = 19;
+
 /// Connections that the kernel holds for the acceptor, by default; memcached's `-b`.
 pub const BACKLOG: i32 = 1_024;
 

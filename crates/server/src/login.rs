@@ -1,10 +1,11 @@
 //! A memcached client before it is known who it is: it agrees on keys where the connection is encrypted, and proves its
 //! role where the rules ask for that.
 //!
-//! Its password is checked on a SQL thread, for that takes a millisecond, which no worker has. The answer to a wrong
-//! one waits, longer each time, and so does the connection.
+//! A password that was right before is known here. Another one is checked elsewhere (`proofs`), for that takes a
+//! millisecond, which no worker has. The answer to a wrong one waits, longer each time, and so does the connection.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use engine::Session;
 use engine::auth::{Peer, Protocol as Door};
@@ -15,8 +16,8 @@ use crate::accept::REFUSED;
 use crate::connection::{Connection, Protocol};
 use crate::dialogue::{RequestLoop, Run};
 use crate::origin::{MEMCACHED, Place, address_of, failed};
-use crate::password::{Shown, fail};
-use crate::sql_threads::Work;
+use crate::password::{Shown, fail, welcome};
+use crate::proofs::Proof;
 use crate::stranger::Stranger;
 
 impl RequestLoop {
@@ -153,7 +154,8 @@ impl RequestLoop {
         run
     }
 
-    /// Hands a password over to be checked; `Break`: there is no room, and the peer was told.
+    /// Lets in who shows a password that is known, and hands another one over to be checked; `Break`: there is no
+    /// room, and the peer was told.
     fn check(
         &mut self,
         connection: &mut Connection,
@@ -165,6 +167,20 @@ impl RequestLoop {
         let address = address_of(&connection.socket);
         let (origin, certificate) = (connection.socket.origin(), connection.socket.certificate());
         let work = Shown { role: text(user), password: text(password), form, address, origin, certificate };
-        self.submit(connection, Work::Login(work)).map_break(|()| fail(form, &mut self.out))
+        if let Some(session) = welcome(&self.shared.engine, &work, &mut self.out) {
+            connection.let_in(session);
+            return ControlFlow::Continue(());
+        }
+        let proof = Proof::new(connection.address, Arc::clone(&self.mailbox), work);
+        match self.proofs.submit(proof) {
+            ControlFlow::Continue(cancel) => {
+                connection.statement = Some(cancel);
+                ControlFlow::Continue(())
+            }
+            ControlFlow::Break(()) => {
+                fail(form, &mut self.out);
+                ControlFlow::Break(())
+            }
+        }
     }
 }

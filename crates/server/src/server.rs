@@ -20,6 +20,7 @@ use crate::dialogue::RequestLoop;
 use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
+use crate::proofs::{self, Proofs};
 use crate::shared::Shared;
 use crate::sql_listener::{SqlAcceptor, SqlListener, SqlWaker};
 use crate::sql_threads::{self, Statements};
@@ -197,18 +198,21 @@ impl Server {
 
     fn start_threads(&mut self, config: &Config, polls: Vec<Poll>, alive: &Sender<()>) -> io::Result<()> {
         let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&self.listener));
+        let (proofs, shown) = Proofs::queue();
+        let context = self.shared.engine.context();
+        self.threads.push(spawn("proofs".into(), move || proofs::run(context, &shown))?);
         for number in 0..config.sql_threads + SQL_STAND_INS {
             let (shared, listener, queue) =
                 (Arc::clone(&self.shared), Arc::clone(&self.listener), queue.clone());
             self.crew.start(format!("sql-{number}"), move || sql_threads::run(&shared, &listener, &queue))?;
         }
+        let queues = (statements, proofs);
         let colleagues: Arc<[Arc<Mailbox>]> = self.mailboxes.as_slice().into();
         for (number, poll) in polls.into_iter().enumerate() {
             let mailbox = Arc::clone(&self.mailboxes[number]);
             let context = self.shared.engine.context();
             let (shared, own) = (Arc::clone(&self.shared), Arc::clone(&mailbox));
-            let requests =
-                RequestLoop::new(context, shared, statements.clone(), own, Arc::clone(&colleagues));
+            let requests = RequestLoop::new(context, shared, queues.clone(), own, Arc::clone(&colleagues));
             let worker = Worker::new(poll, requests, mailbox);
             let alive = alive.clone();
             let thread = spawn(format!("worker-{number}"), move || {

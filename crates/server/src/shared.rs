@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::config::{Config, Reload};
 use crate::stranger::StrangerLog;
 use crate::tls::Encryption;
+use crate::unproved::UnprovedPlaces;
 
 /// Switches and gauges. Each is one word, and readers need no order between them.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub(crate) struct Shared {
     /// What new connections are encrypted with; none without TLS. Held for a copy of the pointer.
     encryption: Option<Mutex<Arc<Encryption>>>,
     /// Connections whose peers have proved nothing.
-    pub(crate) unproved: AtomicUsize,
+    pub(crate) unproved: UnprovedPlaces,
     /// The server stops: nothing new is accepted, what was begun is finished.
     draining: AtomicBool,
     /// The deadline has come: connections are closed as they are.
@@ -41,7 +42,7 @@ impl Shared {
             engine,
             strangers: StrangerLog::default(),
             encryption: encryption.map(|encryption| Mutex::new(Arc::new(encryption))),
-            unproved: AtomicUsize::new(0),
+            unproved: UnprovedPlaces::default(),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             waiting_bytes: AtomicUsize::new(0),

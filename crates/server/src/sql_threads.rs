@@ -12,7 +12,6 @@ use rustix::io::Errno;
 
 use crate::limits::EVENTS_PER_SQL_WAIT;
 use crate::mailbox::{Address, Mailbox, Message, SqlReply};
-use crate::password::{self, Shown};
 use crate::reply::write_finished;
 use crate::shared::Shared;
 use crate::sql_listener::{self, SqlListener, SqlRequestLoop, Wake};
@@ -23,22 +22,16 @@ pub(crate) struct Statement {
     address: Address,
     session: Session,
     mailbox: Arc<Mailbox>,
-    work: Work,
+    text: Text,
     cancel: Cancel,
 }
 
-/// What a SQL thread does for a memcached client.
+/// What a statement says.
 #[derive(Debug)]
-pub(crate) enum Work {
-    /// It runs a statement.
-    Sql {
-        /// Its text.
-        text: Vec<u8>,
-        /// Its parameters, as JSON.
-        parameters: Option<Vec<u8>>,
-    },
-    /// It checks a password.
-    Login(Shown),
+pub(crate) struct Text {
+    pub(crate) statement: Vec<u8>,
+    /// As JSON.
+    pub(crate) parameters: Option<Vec<u8>>,
 }
 
 /// The workers' end of the queue.
@@ -49,8 +42,8 @@ pub(crate) struct Statements {
 }
 
 impl Statement {
-    pub(crate) fn new(address: Address, session: Session, mailbox: Arc<Mailbox>, work: Work) -> Self {
-        Self { address, session, mailbox, work, cancel: Cancel::new() }
+    pub(crate) fn new(address: Address, session: Session, mailbox: Arc<Mailbox>, text: Text) -> Self {
+        Self { address, session, mailbox, text, cancel: Cancel::new() }
     }
 
     /// What stops it.
@@ -142,26 +135,18 @@ impl SqlThread<'_> {
 
     fn answer(&mut self, statement: &Statement) {
         self.requests.context.context_mut().begin_batch();
-        let mut verdict = None;
-        let reply = catch_unwind(AssertUnwindSafe(|| match &statement.work {
-            Work::Sql { text, parameters } => self.execute(statement, text, parameters.as_deref()),
-            Work::Login(work) => {
-                let mut out = Vec::new();
-                let now = self.requests.context.context().now();
-                verdict = Some(password::verdict(&self.shared.engine, work, now, &mut out));
-                out
-            }
-        }));
+        let reply = catch_unwind(AssertUnwindSafe(|| self.execute(statement)));
         let panicked = reply.is_err();
         let bytes = reply.unwrap_or_else(|_| self.apologise());
-        let reply = SqlReply { address: statement.address, bytes, panicked, verdict };
+        let reply = SqlReply { address: statement.address, bytes, panicked, verdict: None };
         statement.mailbox.send(Message::Reply(reply));
     }
 
     /// The whole reply to a statement.
-    fn execute(&mut self, statement: &Statement, text: &[u8], parameters: Option<&[u8]>) -> Vec<u8> {
+    fn execute(&mut self, statement: &Statement) -> Vec<u8> {
         let mut out = Vec::new();
-        let Statement { session, cancel, .. } = statement;
+        let Statement { session, cancel, text: Text { statement: text, parameters }, .. } = statement;
+        let parameters = parameters.as_deref();
         let finished = match self.requests.context.tools() {
             Ok((context, executor)) => session.sql(context, executor, text, parameters, cancel, &mut out),
             Err(error) => Finished::Failed(error),

@@ -291,7 +291,7 @@ impl Worker {
                 } else {
                     let since = self.requests.context.now();
                     let wait = ticks(Duration::from_millis(wait_ms));
-                    connection.held_answer = Some(Box::new(HeldAnswer { bytes, since, wait }));
+                    connection.hold_answer(HeldAnswer { bytes, since, wait });
                     return;
                 }
             }

@@ -16,9 +16,7 @@ use super::connection::{Connection, Overdue};
 use super::opening::{Opening, Step, refuse_place};
 use super::turn::fatal;
 use super::{ONE, SqlListener};
-use crate::limits::{
-    ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, HANDSHAKE_TURNS, SWEEP_INTERVAL, UNPROVED_SAFE,
-};
+use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, HANDSHAKE_TURNS, SWEEP_INTERVAL};
 use crate::listen::Listener;
 use crate::pace::ticks;
 use crate::shared::Shared;
@@ -182,29 +180,15 @@ impl SqlAcceptor {
     }
 
     fn welcome(&mut self, fd: OwnedFd) {
-        let Some(unproved) = self.place_for_one_more() else { return refuse_place(&fd) };
+        let Some(unproved) = Unproved::admit(&self.shared, self.context.now()) else {
+            return refuse_place(&fd);
+        };
         let token = self.next;
         self.next += 1;
         let events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(token), events).is_ok() {
             self.step(token, Opening::new(Socket::new(fd), unproved, self.context.now()));
         }
-    }
-
-    /// A place among those who have proved nothing. Where there is none, the oldest of them loses its place, unless it
-    /// is so young that an honest client may still need it.
-    fn place_for_one_more(&mut self) -> Option<Unproved> {
-        if let Some(place) = Unproved::admit(&self.shared) {
-            return Some(place);
-        }
-        let (now, safe) = (self.context.now(), ticks(UNPROVED_SAFE));
-        // Tokens rise.
-        let oldest = self.openings.iter().min_by_key(|(token, _)| **token)?;
-        let token = (ticks_between(oldest.1.since, now) > safe).then_some(*oldest.0)?;
-        if let Some(mut opening) = self.openings.remove(&token) {
-            opening.expire();
-        }
-        Unproved::admit(&self.shared)
     }
 
     fn step(&mut self, token: u64, opening: Opening) {
@@ -234,12 +218,13 @@ impl SqlAcceptor {
         }
     }
 
-    /// Tells those who are not let in, when their time has come.
+    /// Tells those who are not let in, when their time has come. Who had to make room hears nothing.
     fn answer_refused(&mut self) {
         let now = self.context.now();
         self.refused.retain_mut(|Refused { opening, answer, since, wait }| {
-            let waits = ticks_between(*since, now) < *wait;
-            if !waits {
+            let lost = opening.unproved.is_lost();
+            let waits = !lost && ticks_between(*since, now) < *wait;
+            if !waits && !lost {
                 opening.send(answer);
             }
             waits
@@ -255,7 +240,7 @@ impl SqlAcceptor {
         self.swept = now;
         let patience = ticks(self.shared.authentication_timeout());
         self.openings.retain(|_, opening| {
-            let stays = ticks_between(opening.since, now) <= patience;
+            let stays = ticks_between(opening.since, now) <= patience && !opening.unproved.is_lost();
             if !stays {
                 opening.expire();
             }

@@ -33,7 +33,7 @@ pub(crate) struct Opening {
     /// Bytes that have come, without those of TLS itself.
     come: usize,
     /// Its place among those who have proved nothing.
-    _unproved: Unproved,
+    pub(crate) unproved: Unproved,
     /// It has asked whether it may encrypt by TLS, or began with it...
     asked_tls: bool,
     /// ...and by GSSAPI: once each.
@@ -81,7 +81,7 @@ impl Opening {
             socket,
             input: Vec::new(),
             come: 0,
-            _unproved: unproved,
+            unproved,
             asked_tls: false,
             asked_gss: false,
             direct: false,
@@ -307,7 +307,7 @@ impl Opening {
         self.socket.tls()?.end_point()
     }
 
-    /// Tells the peer that its time is over.
+    /// Tells the peer that its time is over, or that a newer one has its place.
     pub(crate) fn expire(&mut self) {
         let mut out = Vec::new();
         fatal("08006", "authentication_timeout: the session did not begin in time", &mut out);
@@ -361,13 +361,14 @@ impl Opening {
 
     /// Refuses a client for who it is. It hears so later, and later each time.
     #[cold]
-    fn turn_away(self, listener: &SqlListener, wanted: &Wanted, refused: Refused, now: Tick) -> Step {
+    fn turn_away(mut self, listener: &SqlListener, wanted: &Wanted, refused: Refused, now: Tick) -> Step {
         let address = address_of(&self.socket);
         let (state, message) = wanted.refusal(refused, Place(address), self.socket.tls().is_some());
         tracing::warn!(address = %Place(address), role = wanted.role, "PostgreSQL client refused: {message}");
         let access = &listener.shared.engine.access;
         access.note_failure(failed(Some(&wanted.role), address, "postgresql", &message));
         let wait = access.count_failure(address, milliseconds(now));
+        self.unproved.note_failure();
         let mut out = Vec::new();
         fatal(state, &message, &mut out);
         Step::Refused(self, out, wait)

@@ -24,3 +24,4 @@ mod scram;
 mod stampede;
 mod statements;
 mod tls;
+mod unproved;

@@ -189,6 +189,18 @@ pub(crate) fn with_password(rules: &str) -> (Daemon, Vec<u8>) {
     (daemon, end_point)
 }
 
+/// For other tests: a key and its certificate.
+pub(crate) fn any_material() -> TlsMaterial {
+    material(&Authority::new("ours").sign("here"), None)
+}
+
+/// The beginning of a handshake.
+pub(crate) fn half_a_hello() -> Vec<u8> {
+    let mut hello = wire_of(&mut Manner::default().session());
+    hello.truncate(hello.len() / 2);
+    hello
+}
+
 /// A memcached client of it.
 pub(crate) fn client(daemon: &Daemon) -> Client<Stream> {
     Manner::default().memcached(daemon.address())
