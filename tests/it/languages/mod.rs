@@ -1,8 +1,9 @@
 //! The clients under `clients/`, each built as its users build it, against a daemon of the test's own: the C library
-//! installed and found by pkg-config, the Python wheel in an empty environment, the Perl and Node modules over the C
+//! installed and found by pkg-config, the Python wheels in empty environments, the Perl and Node modules over the C
 //! library. Each brings tests and an example in its own language; `docs/clients.md` shows the examples.
 
 mod c;
+mod django;
 mod node;
 mod perl;
 mod python;

@@ -9,7 +9,7 @@ use super::{HELLO, built, client, fetched, root, succeed, tell};
 use crate::daemon::Daemon;
 
 /// Where the wheel is unpacked, once.
-fn package() -> &'static Path {
+pub(super) fn package() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
         let (wheels, site) = (built("wheels"), built("site"));

@@ -23,6 +23,12 @@ const PACKAGES: &[Packages] = &[
     Packages { name: "go", pinned_by: "tests/drivers/pgx/go.sum", fetch: fetch_go },
     Packages { name: "java", pinned_by: "tests/drivers/pgjdbc/pom.xml", fetch: fetch_java },
     Packages { name: "clients-python", pinned_by: "clients/python/requirements.txt", fetch: fetch_python },
+    Packages { name: "clients-django", pinned_by: "clients/django/requirements.txt", fetch: fetch_django },
+    Packages {
+        name: "clients-django-4.2",
+        pinned_by: "clients/django/requirements-4.2.txt",
+        fetch: fetch_django,
+    },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
     Packages {
         name: "bmemcached",
@@ -68,6 +74,22 @@ fn fetch_python(requirements: &Path, to: &Path) -> Result<(), String> {
     let mut pip = Command::new(to.join("bin/pip"));
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
     run(pip.arg(requirements))
+}
+
+/// A virtual environment, and Django's own tests beside it: they are in its source distribution only.
+fn fetch_django(requirements: &Path, to: &Path) -> Result<(), String> {
+    fetch_python(requirements, to)?;
+    let pins =
+        fs::read_to_string(requirements).map_err(|error| format!("{}: {error}", requirements.display()))?;
+    let django =
+        pins.lines().find(|line| line.starts_with("Django==")).ok_or("no version of Django is pinned")?;
+    let mut pip = Command::new(to.join("bin/pip"));
+    pip.args(["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", "Django"]);
+    run(pip.arg("--dest").arg(to.join("source")).arg(django))?;
+    let archive = format!("django-{}", &django["Django==".len()..]);
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(to.join("source").join(format!("{archive}.tar.gz"))).arg("-C").arg(to);
+    run(tar.args(["--strip-components", "1"]).arg(format!("{archive}/tests")))
 }
 
 /// The versions of the lock file, checked against its digests, without running what packages bring as scripts.
