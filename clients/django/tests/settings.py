@@ -42,6 +42,14 @@ TEMPLATES = [
 DATABASES = {
     "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
     "other": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+    # The daemon's PostgreSQL port. Only the tests that name it connect.
+    "cache": {
+        "ENGINE": "django_sqlcached.database",
+        "HOST": "127.0.0.1",
+        "PORT": os.environ["SQLCACHED_SQL_PORT"],
+        "USER": "app",
+        "NAME": "sqlcached",
+    },
 }
 STATIC_URL = "/static/"
 SQLCACHED = {"LOCATION": "127.0.0.1:" + os.environ["SQLCACHED_PORT"]}

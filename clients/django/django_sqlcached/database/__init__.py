@@ -1,0 +1,1 @@
+"""A database engine for the tables of sqlcached: ``"ENGINE": "django_sqlcached.database"``."""
