@@ -47,15 +47,36 @@ fn check(file: &Path, blocks: &[Block]) {
         Path::new(PROGRAM).parent().unwrap().display(),
         std::env::var_os("PATH").unwrap_or_default().to_string_lossy()
     );
+    let ports = (daemon.port, &*sql_port);
+    run_blocks(file, blocks, ports, |command| command.env("PATH", &path).current_dir(&daemon.folder.0));
+}
+
+/// Runs the commands of a document beside a program that has another environment than ours.
+pub(crate) fn run_document(
+    file: &Path,
+    ports: (u16, &str),
+    prepare: impl Fn(&mut Command) -> &mut Command,
+) -> usize {
+    let blocks = blocks(&fs::read_to_string(file).unwrap());
+    run_blocks(file, &blocks, ports, prepare);
+    blocks.len()
+}
+
+/// Runs blocks in their order, at a daemon with these ports for memcached's and PostgreSQL's clients.
+fn run_blocks(
+    file: &Path,
+    blocks: &[Block],
+    (port, sql_port): (u16, &str),
+    prepare: impl Fn(&mut Command) -> &mut Command,
+) {
     for block in blocks {
-        let script = block.script.replace(PORT, &daemon.port.to_string()).replace(SQL_PORT, &sql_port);
+        let script = block.script.replace(PORT, &port.to_string()).replace(SQL_PORT, sql_port);
         let mut command = Command::new("sh");
-        command.args(["-ec", &script]).env("PATH", &path).current_dir(&daemon.folder.0);
-        let (code, out, error) = run(&mut command);
+        let (code, out, error) = run(prepare(command.args(["-ec", &script])));
         let place = format!("{}:{}", file.display(), block.line);
         assert_eq!(code, Some(0), "{place}\n{out}{error}");
         if let Some(expected) = &block.output {
-            let out = out.replace('\r', "").replace(&daemon.port.to_string(), PORT);
+            let out = out.replace('\r', "").replace(&port.to_string(), PORT);
             assert_eq!(out.trim_end(), expected.trim_end(), "{place}");
         }
     }
