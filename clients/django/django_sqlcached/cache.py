@@ -313,7 +313,10 @@ class SqlcachedCache(BaseCache):
                 return self.table.set(name, *data, self.get_backend_timeout(timeout), cas=cas)
             return self.table.fill(self._columns(key, version), data, self._seconds(timeout), tags, cas)
 
-        return Claim(self.store, name, fill, refresh_before)
+        def reserve(lease: int) -> bool:
+            return self.table.reserve(self._columns(key, version), tags or (), lease)
+
+        return Claim(self.store, name, fill, refresh_before, None if tags is None else reserve)
 
     # Beyond Django's interface.
 

@@ -264,7 +264,10 @@ class Fragment:
         def fill(data: tuple[bytes, int], cas: int) -> object:
             return cls._write(store.table, key, name, data, timeout, tags, cas)
 
-        return Claim(store, name, fill, refresh_before)
+        def reserve(lease: int) -> bool:
+            return store.table.reserve(key, tags or (), lease)
+
+        return Claim(store, name, fill, refresh_before, None if tags is None else reserve)
 
     @classmethod
     def get_or_set(

@@ -62,13 +62,20 @@ class Claim:
     refuses a value that was computed before an invalidation.
 
     ``fill`` stores the value's bytes and flags under this CAS. ``refresh_before`` seconds before the deadline one caller
-    is asked to compute the value again.
+    is asked to compute the value again. ``reserve`` takes the place of a missing value of which more is known than its
+    key: its tags.
     """
 
     def __init__(
-        self, store: Store, key: bytes, fill: Callable[[tuple[bytes, int], int], object], refresh_before: int = 0
+        self,
+        store: Store,
+        key: bytes,
+        fill: Callable[[tuple[bytes, int], int], object],
+        refresh_before: int = 0,
+        reserve: Optional[Callable[[int], bool]] = None,
     ) -> None:
         self._store, self._key, self._fill, self._refresh = store, key, fill, refresh_before
+        self._reserve = reserve
         self._cas = 0
         #: The claim was for a missing value, so that nothing is left if it is given up.
         self._empty = False
@@ -86,17 +93,29 @@ class Claim:
         try:
             if not store.table.believes((self._key,)):
                 return COMPUTE
-            item = store.table.item(self._key, reserve=store.lease, refresh=self._refresh)
+            return self._asked(store.table, store.lease)
         except SqlcachedError as why:
             found: Found = store.failed(why, COMPUTE)
             return found
+
+    def _asked(self, table: Table, lease: int) -> Optional[Found]:
+        reserve = 0 if self._reserve else lease
+        item = table.item(self._key, reserve=reserve, refresh=self._refresh)
+        if item is None and self._reserve is not None:
+            if not self._reserve(lease):
+                return self._waited()
+            # What was removed since then, or reserved by another, is no matter: nothing was computed yet.
+            item = table.item(self._key)
+            self._cas, self._empty = (item.cas, True) if item is not None and item.reserved else (0, False)
+            return COMPUTE
         assert item is not None
         if item.won:
             self._cas, self._empty = item.cas, item.reserved
             return COMPUTE
-        if not item.reserved:
-            return Found(True, store.values.load(item.value, item.flags))
-        # Whoever waited long enough computes the value for itself, and does not store it.
+        return self._waited() if item.reserved else Found(True, self._store.values.load(item.value, item.flags))
+
+    def _waited(self) -> Optional[Found]:
+        """Whoever waited long enough computes the value for itself, and does not store it."""
         return None if time.monotonic() < self._end else COMPUTE
 
     def pause(self) -> float:

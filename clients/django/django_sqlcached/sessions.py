@@ -66,7 +66,7 @@ class SessionStore(SessionBase):
         expire = exptime(self.get_expiry_age(), has_ttl=False)
         # A session that somebody ended meanwhile must not come back: only an existing row is replaced.
         mode = b"E" if must_create else b"R"
-        if name is None or not table().set(name, value, TEXT, expire, mode=mode):
+        if name is None or not table().set(name, value, TEXT, expire, mode=mode, removes=False):
             raise CreateError if must_create else UpdateError
         return None
 
@@ -104,7 +104,9 @@ def table() -> Table:
     global _made
     if _made[1] is None or _made[0] != conf.generation():
         make = conf.configuration()["AUTO_SYNC"]
-        _made = conf.generation(), shared(conf.server(), definition(), read_near=False, make=make)
+        _made = conf.generation(), shared(
+            conf.server(), definition(), read_near=False, make=make, expendable=False
+        )
     made = _made[1]
     assert made is not None
     return made

@@ -35,13 +35,23 @@ class Table:
     The table is made when it is first used, and again when a lost connection may mean that the daemon was restarted.
     """
 
-    def __init__(self, server: Server, definition: Definition, *, read_near: bool = False, make: bool = True) -> None:
+    def __init__(
+        self,
+        server: Server,
+        definition: Definition,
+        *,
+        read_near: bool = False,
+        make: bool = True,
+        expendable: bool = True,
+    ) -> None:
         self.server = server
         self.definition = definition
         self.name = definition.name
         self.quoted = quoted(definition.name)
         self.read_near = read_near
         self._make = make
+        #: The table may be emptied when nothing in it can be believed. Sessions are not emptied.
+        self._expendable = expendable
         self._lock = threading.Lock()
         self._epoch = 0
         self._near: Optional[near.Reader] = None
@@ -104,14 +114,16 @@ class Table:
 
     def doubt(self, keys: Iterable[bytes]) -> None:
         """These rows may be out of date: they are removed before they are read again."""
-        self._doubtful.update(keys)
-        if len(self._doubtful) > DOUBTFUL_MAX:
+        if len(self._doubtful) < DOUBTFUL_MAX:
+            self._doubtful.update(keys)
+        else:
             self.suspend()
 
     def suspend(self) -> None:
         """Reads nothing until the table was emptied."""
-        self._suspended = True
-        self._doubtful = set()
+        if self._expendable:
+            self._suspended = True
+            self._doubtful = set()
 
     @property
     def suspended(self) -> bool:
@@ -147,6 +159,10 @@ class Table:
         except UnavailableError:
             self.doubt(keys)
             raise
+
+    def _keeping(self, keys: Iterable[bytes], work: Callable[[Connection], Any], *, again: bool = True) -> Any:
+        """A write after whose failure the old row is still good."""
+        return self._run(work, again=again)
 
     # Rows by key.
 
@@ -212,16 +228,28 @@ class Table:
         found: Optional[Item] = self._run(work)
         return found
 
-    def set(self, key: bytes, value: bytes, flags: int, expire: int, *, mode: bytes = b"S", cas: int = 0) -> bool:
+    def set(
+        self,
+        key: bytes,
+        value: bytes,
+        flags: int,
+        expire: int,
+        *,
+        mode: bytes = b"S",
+        cas: int = 0,
+        removes: bool = True,
+    ) -> bool:
         """Stores a value. Modes are ``S``, ``E`` (if it is missing), ``R`` (if it exists); with ``cas`` only that version
-        is replaced. Whether it was stored."""
+        is replaced. Whether it was stored. If it cannot be sent, the old value is not read any more, unless ``removes``
+        is off."""
         request = _store(key, value, flags, expire, mode, cas)
 
         def work(connection: Connection) -> bool:
             connection.send(request)
             return _stored(connection.line())
 
-        stored: bool = self._removing((key,), work, again=mode == b"S" and not cas)
+        kept = self._removing if removes else self._keeping
+        stored: bool = kept((key,), work, again=mode == b"S" and not cas)
         if stored and self._doubtful:
             self._doubtful.discard(key)
         return stored
@@ -314,6 +342,16 @@ class Table:
             self.doubt((name,))
             raise
         self._doubtful.discard(name)
+
+    def reserve(self, key: Mapping[str, Any], tags: Iterable[str], seconds: int) -> bool:
+        """Takes the place of a missing row together with its tags, so that an invalidation of a tag finds it while its
+        value is computed. Whether nobody was there before."""
+        columns = (*key, self.definition.value, "tags", "_leased", "_ttl")
+        text = (
+            f"INSERT INTO {self.quoted} ({', '.join(map(quoted, columns))}) VALUES ({', '.join('?' * len(columns))}) "
+            "ON CONFLICT DO NOTHING"
+        )
+        return self.changed(text, *key.values(), "", tag_list(tags), True, seconds) > 0
 
     def fill(
         self,
@@ -453,11 +491,15 @@ def tag_list(tags: Iterable[str]) -> list[str]:
 _tables: dict[Any, Table] = {}
 
 
-def shared(server: Server, definition: Definition, *, read_near: bool, make: bool) -> Table:
+def shared(
+    server: Server, definition: Definition, *, read_near: bool, make: bool, expendable: bool = True
+) -> Table:
     """The process's table of this definition."""
     identity = (id(server), definition.name, repr(definition), read_near, make)
     found = _tables.get(identity)
     # A server of the past may have had the same address in memory.
     if found is None or found.server is not server:
-        found = _tables[identity] = Table(server, definition, read_near=read_near, make=make)
+        found = _tables[identity] = Table(
+            server, definition, read_near=read_near, make=make, expendable=expendable
+        )
     return found

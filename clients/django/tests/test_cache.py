@@ -236,6 +236,37 @@ class Leases(Base):
             self.assertEqual(cache.get_or_set("k", compute, tags=tags), "old")
             self.assertIsNone(cache.get("k"))
 
+    def test_a_tag_is_invalidated_while_its_value_is_computed(self):
+        """The place of a missing value once had no tags yet, so that old data was stored after the invalidation."""
+
+        def compute():
+            self.assertEqual(cache.invalidate_tags("t"), 1)
+            return "old"
+
+        self.assertEqual(cache.get_or_set("k", compute, tags=["t"]), "old")
+        self.assertIsNone(cache.get("k"))
+        self.assertEqual(cache.get_or_set("k", lambda: "new", tags=["t"]), "new")
+        self.assertEqual(cache.get("k"), "new")
+
+    def test_ten_callers_with_tags(self):
+        computed, answers = [], []
+
+        def compute():
+            computed.append(1)
+            time.sleep(0.2)
+            return "value"
+
+        def call():
+            answers.append(cache.get_or_set("k", compute, tags=["t"]))
+
+        threads = [threading.Thread(target=call) for _ in range(10)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        self.assertEqual((len(computed), answers), (1, ["value"] * 10))
+        with self.assertRaises(ZeroDivisionError):
+            cache.get_or_set("l", lambda: 1 / 0, tags=["t"])
+        self.assertEqual(cache.get_or_set("l", 5, tags=["t"]), 5)
+
     def test_a_tagged_fill(self):
         self.assertEqual(cache.get_or_set("k", lambda: 1, 60, tags=["t"]), 1)
         self.assertEqual(cache.get("k"), 1)

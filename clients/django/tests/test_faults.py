@@ -158,8 +158,17 @@ class Back(TransactionTestCase):
             daemon.stop()
             with self.assertRaises(UnavailableError):
                 sessions.SessionStore(session.session_key).load()
+            session["a"] = 2
+            with self.assertRaises(UnavailableError):
+                session.save()
+            # What could not be saved ends no session; what could not be ended is not read again.
             daemon.start()
             self.assertEqual(sessions.SessionStore(session.session_key).load(), {"a": 1})
+            daemon.stop()
+            with self.assertRaises(UnavailableError):
+                session.delete()
+            daemon.start()
+            self.assertEqual(sessions.SessionStore(session.session_key).load(), {})
 
     def test_a_child_after_a_fork_has_connections_of_its_own(self):
         with sqlcached_server() as daemon, a_cache(daemon.location):
