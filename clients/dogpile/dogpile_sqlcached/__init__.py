@@ -44,9 +44,6 @@ PAUSE_MIN, PAUSE_MAX = 0.002, 0.05
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 
-#: What the arguments of a region may say.
-ARGUMENTS = ("socket", "table", "tags", "lease", "expire", "options", "timeout")
-
 _tags = threading.local()
 
 
@@ -70,9 +67,6 @@ class SqlcachedBackend(BytesBackend):
     """
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        unknown = sorted(set(arguments) - set(ARGUMENTS))
-        if unknown:
-            raise TypeError(f"unknown argument {', '.join(unknown)}")
         self.table = arguments.get("table", "dogpile")
         if not _NAME.fullmatch(self.table):
             raise ValueError(f"{self.table!r} is no name of a table: use a-z, 0-9 and _")
@@ -132,7 +126,7 @@ class SqlcachedBackend(BytesBackend):
 
     def set_serialized(self, key: KeyType, value: bytes) -> None:
         self._ready()
-        tags = sorted({*self._tags_of(key), *getattr(_tags, "names", ())})
+        tags = self.tags(key)
         cas = self._leases().get(key, 0)
         if tags:
             self._set_tagged(key, value, tags, cas)
@@ -141,6 +135,10 @@ class SqlcachedBackend(BytesBackend):
             self.client.cas(self._prefix + key, value, cas, self._expire)
         else:
             self.client.set(self._prefix + key, value, self._expire)
+
+    def tags(self, key: str) -> list[str]:
+        """The tags of what this thread stores under a key."""
+        return sorted({*self._tags_of(key), *getattr(_tags, "names", ())})
 
     def _set_tagged(self, key: str, value: bytes, tags: list[str], cas: int) -> None:
         seconds = self._expire or None
@@ -214,6 +212,9 @@ class Lease(CacheMutex):
     def _take(self) -> bool:
         """Reserves the place of a missing value, or takes the lease of the row that is there."""
         backend = self._backend
+        tags = backend.tags(self._key)
+        if tags and self._reserve(tags):
+            return True
         found = backend.client.claim(backend._prefix + self._key, backend.lease)
         if found.renewal == "another":
             return False
@@ -222,6 +223,18 @@ class Lease(CacheMutex):
             if not backend._changed(text, self._key, found.cas):
                 return False
         backend._leases()[self._key] = found.cas
+        return True
+
+    def _reserve(self, tags: list[str]) -> bool:
+        """Takes the place of a missing value together with its tags, so that an invalidation of a tag finds it while
+        its value is computed."""
+        backend = self._backend
+        text = f"INSERT INTO {backend.table} (key, value, tags, _leased, _ttl) VALUES (?1, '', ?2, TRUE, ?3)"
+        if not backend._changed(f"{text} ON CONFLICT DO NOTHING", self._key, json.dumps(tags), backend.lease):
+            return False
+        rows = backend.sql(f"SELECT _cas AS cas FROM {backend.table} WHERE key = ?1", self._key)
+        if isinstance(rows, list) and rows:
+            backend._leases()[self._key] = int(str(rows[0]["cas"]))
         return True
 
     def release(self) -> None:
