@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: install-client run test test-orms demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
+.PHONY: install-client packages run test test-orms demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -72,6 +72,11 @@ bench-expiry: tools
 PREFIX ?= /usr/local
 install-client:
 	cargo xtask install-client $(PREFIX) $(DESTDIR)
+
+# Builds what users install, into target/packages: wheels for Python, Django and dogpile.cache, the npm package, and an
+# archive of the C library.
+packages: tools
+	cargo xtask packages
 
 fmt:
 	cargo fmt --all

@@ -58,7 +58,8 @@ fn build(profile: &str) -> Result<PathBuf, String> {
     Ok(Path::new(text(&metadata, "target_directory")).join(folder))
 }
 
-fn version() -> Result<String, String> {
+/// The version of the project.
+pub(crate) fn version() -> Result<String, String> {
     let metadata = metadata(false)?;
     let package = packages(&metadata).iter().find(|package| text(package, "name") == CRATE);
     package

@@ -16,6 +16,7 @@ mod instructions;
 mod licences;
 mod links;
 mod metadata;
+mod packages;
 mod prose;
 mod rooms;
 mod tidy;
@@ -54,7 +55,8 @@ impl Outcome {
     }
 }
 
-const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | tools [--bench] | install-client [--debug] PREFIX [DESTDIR]";
+const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | tools [--bench] | install-client [--debug] PREFIX [DESTDIR] | \
+                     packages [--debug] [FOLDER]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         ["prose"] => said("prose", prose::report()),
         ["tools"] => said("tools", tools::install()),
         ["install-client", places @ ..] => said("install-client", install::run(places)),
+        ["packages", places @ ..] => said("packages", packages::run(places)),
         ["tools", "--bench"] => {
             tools::install_peers();
             true

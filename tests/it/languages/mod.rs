@@ -4,7 +4,9 @@
 
 mod c;
 mod django;
+mod dogpile;
 mod node;
+mod packages;
 mod perl;
 mod python;
 
@@ -93,6 +95,7 @@ fn readmes_show_the_examples() {
     for (readme, example) in [
         ("c/README.md", "c/example.c"),
         ("python/README.md", "python/example.py"),
+        ("dogpile/README.md", "dogpile/example.py"),
         ("perl/README.md", "perl/example.pl"),
         ("node/README.md", "node/example.js"),
     ] {

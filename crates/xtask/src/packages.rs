@@ -1,0 +1,117 @@
+//! What users install: wheels, an npm package, the C library's archive.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::install;
+use crate::metadata::root;
+
+/// The Python packages without native parts.
+const PURE: &[&str] = &["django", "dogpile"];
+
+/// `[--debug] [FOLDER]`: builds the packages into `FOLDER`, or `target/packages`. With `--debug` native parts are built
+/// without optimization, for tests.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let (debug, places) = match arguments {
+        ["--debug", places @ ..] => (true, places),
+        places => (false, places),
+    };
+    let into = match places {
+        [] => root().join("target/packages"),
+        [folder] => PathBuf::from(folder),
+        _ => return Err("usage: cargo xtask packages [--debug] [FOLDER]".into()),
+    };
+    empty(&into)?;
+    native_wheel(&into, debug)?;
+    PURE.iter().try_for_each(|name| pure_wheel(name, &into))?;
+    npm(&into)?;
+    library(&into, debug)?;
+    listed(&into)
+}
+
+fn empty(folder: &Path) -> Result<(), String> {
+    let explain = |error| format!("{}: {error}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(explain)?;
+    }
+    fs::create_dir_all(folder).map_err(explain)
+}
+
+/// A program that `cargo xtask tools` fetched.
+fn fetched(path: &str) -> Result<PathBuf, String> {
+    let path = root().join("target/drivers").join(path);
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(format!("{} is missing; make tools fetches it", path.display()))
+    }
+}
+
+fn native_wheel(into: &Path, debug: bool) -> Result<(), String> {
+    let mut maturin = Command::new(fetched("clients-python/bin/maturin")?);
+    maturin.args(["build", "--quiet", "--locked", "--profile", if debug { "dev" } else { "release" }]);
+    maturin.arg("--interpreter").arg(fetched("clients-python/bin/python")?);
+    maturin.arg("--manifest-path").arg(root().join("clients/python/Cargo.toml")).arg("--out").arg(into);
+    succeed(&mut maturin)
+}
+
+/// A wheel of Python files, from a copy of the sources: nothing is left beside them.
+fn pure_wheel(name: &str, into: &Path) -> Result<(), String> {
+    let copy = into.join(format!("{name}-source"));
+    succeed(Command::new("cp").arg("-r").arg(root().join("clients").join(name)).arg(&copy))?;
+    let mut pip = Command::new(fetched("clients-django/bin/pip")?);
+    pip.args([
+        "wheel",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+    ]);
+    succeed(pip.arg("--wheel-dir").arg(into).arg(&copy))?;
+    fs::remove_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))
+}
+
+fn npm(into: &Path) -> Result<(), String> {
+    let mut npm = Command::new("npm");
+    npm.args(["pack", "--silent", "--ignore-scripts", "--pack-destination"]).arg(into);
+    succeed(npm.current_dir(root().join("clients/node")))
+}
+
+/// The C library with header, pkg-config file and manual page. It can be unpacked anywhere: pkg-config finds the rest
+/// from the place of its own file.
+fn library(into: &Path, debug: bool) -> Result<(), String> {
+    let name = format!("sqlcached-client-{}-linux-{}", install::version()?, std::env::consts::ARCH);
+    let staging = into.join("staging");
+    let place = staging.display().to_string();
+    let arguments: &[&str] = if debug { &["--debug", "/", &place] } else { &["/", &place] };
+    install::run(arguments)?;
+    let described = staging.join("lib/pkgconfig/sqlcached.pc");
+    let explain = |error| format!("{}: {error}", described.display());
+    let text = fs::read_to_string(&described).map_err(explain)?;
+    fs::write(&described, text.replace("prefix=/\n", "prefix=${pcfiledir}/../..\n")).map_err(explain)?;
+    let unpacked = into.join(&name);
+    fs::rename(&staging, &unpacked).map_err(|error| format!("{}: {error}", unpacked.display()))?;
+    let archive = into.join(format!("{name}.tar.gz"));
+    succeed(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(into).arg(&name))?;
+    fs::remove_dir_all(&unpacked).map_err(|error| format!("{}: {error}", unpacked.display()))
+}
+
+fn listed(into: &Path) -> Result<(), String> {
+    let entries = fs::read_dir(into).map_err(|error| format!("{}: {error}", into.display()))?;
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    names.sort();
+    for name in names {
+        println!("{}", name.display());
+    }
+    Ok(())
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}

@@ -1,0 +1,116 @@
+//! What `make packages` builds, each installed where there is nothing of ours, as a user installs it. The tests use no
+//! network: what the packages depend on is there already.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::{HELLO, built, client, fetched, root, succeed, tell};
+use crate::daemon::Daemon;
+
+/// The folder of packages, built once.
+fn packages() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let place = built("packages");
+        let mut xtask = Command::new(env!("CARGO"));
+        succeed(xtask.args(["xtask", "packages", "--debug"]).arg(&place).current_dir(root()));
+        place
+    })
+}
+
+/// The package whose file name begins and ends so.
+fn package(begin: &str, end: &str) -> PathBuf {
+    let entries = fs::read_dir(packages()).unwrap().map(|entry| entry.unwrap().path());
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with(begin) && name.ends_with(end)
+    };
+    entries.into_iter().find(is_it).unwrap_or_else(|| panic!("no {begin}*{end}"))
+}
+
+/// An empty folder.
+fn folder(name: &str) -> PathBuf {
+    let place = built(name);
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).unwrap();
+    place
+}
+
+#[test]
+fn wheels_install() {
+    let place = folder("empty-environment");
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(&place));
+    // Django, psycopg and dogpile.cache are seen from another environment.
+    let libraries = fs::read_dir(place.join("lib")).unwrap().next().unwrap().unwrap().path();
+    let python = libraries.file_name().unwrap().to_owned();
+    let others = fetched("clients-django").join("lib").join(python).join("site-packages");
+    fs::write(libraries.join("site-packages/others.pth"), format!("{}\n", others.display())).unwrap();
+    let mut pip = Command::new(place.join("bin/pip"));
+    pip.env_remove("PIP_FIND_LINKS").args([
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-index",
+    ]);
+    pip.arg("--find-links").arg(packages()).args(["django-sqlcached[near,sql]", "dogpile-sqlcached"]);
+    succeed(&pip);
+    let daemon = Daemon::start(&[]);
+    for example in ["python/example.py", "dogpile/example.py"] {
+        let mut python = Command::new(place.join("bin/python"));
+        tell(&mut python, &daemon);
+        assert_eq!(succeed(python.arg(client(example)).current_dir(&place)).0, HELLO);
+    }
+    let script = "import os, django; from django.conf import settings; settings.configure(CACHES={'default': {\
+        'BACKEND': 'django_sqlcached.cache.SqlcachedCache', 'LOCATION': os.environ['SQLCACHED_SOCKET'], \
+        'OPTIONS': {'shared_memory': True}}}, INSTALLED_APPS=['django_sqlcached']); django.setup(); \
+        from django.core.cache import cache; cache.set('k', 'hello', tags=['t']); assert cache.table.near_error is None; \
+        print(cache.get('k'))";
+    let mut python = Command::new(place.join("bin/python"));
+    tell(&mut python, &daemon);
+    assert_eq!(succeed(python.args(["-c", script]).current_dir(&place)).0, HELLO);
+}
+
+/// The C library's archive, unpacked anywhere.
+fn unpacked(name: &str) -> PathBuf {
+    let place = folder(name);
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(package("sqlcached-client-", ".tar.gz")).arg("-C").arg(&place);
+    succeed(tar.args(["--strip-components", "1"]));
+    place
+}
+
+#[test]
+fn the_c_library_s_archive() {
+    let place = unpacked("unpacked-library");
+    let mut flags = Command::new("pkg-config");
+    flags.args(["--cflags", "--libs", "sqlcached"]).env("PKG_CONFIG_PATH", place.join("lib/pkgconfig"));
+    let (flags, _) = succeed(&flags);
+    let program = place.join("example");
+    let mut gcc = Command::new("gcc");
+    gcc.arg(client("c/example.c")).arg("-o").arg(&program).args(flags.split_whitespace());
+    succeed(&gcc);
+    let daemon = Daemon::start(&[]);
+    let mut example = Command::new(program);
+    tell(&mut example, &daemon);
+    assert_eq!(succeed(example.env_remove("LD_LIBRARY_PATH")).0, HELLO);
+}
+
+#[test]
+fn the_npm_package() {
+    let (library, app) = (unpacked("library-of-node"), folder("npm-app"));
+    let headers = fetched("clients-node/node_modules/node-api-headers").canonicalize().unwrap();
+    fs::write(app.join("package.json"), "{\"name\": \"app\", \"version\": \"1.0.0\"}").unwrap();
+    for what in [headers, package("sqlcached-", ".tgz")] {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--offline", "--no-audit", "--no-fund"]).arg(what).current_dir(&app);
+        npm.env("npm_config_cache", app.join("cache")).env("PKG_CONFIG_PATH", library.join("lib/pkgconfig"));
+        succeed(&npm);
+    }
+    let daemon = Daemon::start(&[]);
+    let mut example = Command::new("node");
+    example.arg(client("node/example.js")).env("NODE_PATH", app.join("node_modules"));
+    tell(&mut example, &daemon);
+    assert_eq!(succeed(&example).0, HELLO);
+}
