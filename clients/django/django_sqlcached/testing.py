@@ -45,10 +45,10 @@ class Daemon:
         self._process: Optional[subprocess.Popen[bytes]] = None
         self.start()
 
-    def start(self) -> None:
-        """Starts it where it was; its rows are there again, unless ``--cold`` was among the flags."""
+    def start(self, *flags: str) -> None:
+        """Starts it where it was, with more flags. Its rows are there again, unless ``--cold`` is among them."""
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*self._command, *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         end = time.monotonic() + PATIENCE
         while True:

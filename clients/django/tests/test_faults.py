@@ -115,6 +115,21 @@ class Back(TransactionTestCase):
                 cache.set("n", 1)
                 self.assertEqual(cache.get("n"), 1)
 
+    def test_shared_memory_is_read_while_the_daemon_is_away(self):
+        with sqlcached_server() as daemon, a_cache(daemon.location, shared_memory=True):
+            cache.set_many({"k": 1, "l": 2})
+            self.assertEqual(cache.get("k"), 1)
+            daemon.stop()
+            with self.assertRaises(UnavailableError):
+                cache.get("missing")
+            self.assertEqual((cache.get("k"), cache.get_many(["k", "l"])), (1, {"k": 1, "l": 2}))
+            self.assertEqual(cache.get_or_set("k", 5), 1)
+            # Nobody may believe it any more once the daemon has another memory.
+            daemon.start("--cold")
+            self.assertIsNone(cache.get("k"))
+            cache.set("k", 2)
+            self.assertEqual((cache.get("k"), cache.table.near_error), (2, None))
+
     def test_an_invalidation_that_cannot_be_sent(self):
         class Lost(Fragment):
             page: int
