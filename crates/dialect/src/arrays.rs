@@ -6,6 +6,7 @@ use store::definition::SqlType;
 
 use crate::lowered::Node;
 
+use super::binding::Binding;
 use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call, served_call};
 use super::structures::array_part;
@@ -50,6 +51,7 @@ impl<'a> Translator<'a, '_> {
         }
         let mut elements = elements(list, from);
         let node = one_of(left.take_node(), elements.take_node());
+        left = left.left_of(Binding::Equality).bound(Binding::Equality);
         left.push_str(if negated { " NOT IN " } else { " IN " });
         left.push(elements);
         Ok(if negated { left } else { left.meaning(node) })

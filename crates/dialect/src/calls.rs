@@ -9,7 +9,7 @@ use store::definition::SqlType;
 
 use super::numeric::Numbers;
 use super::out::{Form, Out, call};
-use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
+use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for, is_text};
 use super::types::{Told, common};
 use super::{Step, Stop, Translator, numeric};
 use crate::lowered::Node;
@@ -499,7 +499,8 @@ fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers) -> Out<'a> {
         return numeric::settled(out);
     }
     let out = if matches!(numeric, Numbers::Exact(_)) { out.typed(SqlType::Numeric) } else { out };
-    numeric.result(out, function::returns(name) == Some(Returns::Type(SqlType::Numeric)))
+    let out = numeric.result(out, function::returns(name) == Some(Returns::Type(SqlType::Numeric)));
+    if out.ty.is_some_and(is_text) { numeric::collated(out) } else { out }
 }
 
 /// `pg_typeof(value)`: the text says the type, and the value is computed for nothing.

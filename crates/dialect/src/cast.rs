@@ -169,21 +169,22 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn cast(&mut self, out: Out<'a>, to: &TypeName) -> Step<Out<'a>> {
         let ty = to.ty;
         let label = match &*out.form {
-            Form::Computed | Form::List(_) | Form::Query { .. } => {
+            Form::Computed | Form::List(_) | Form::Query { .. } if !out.named_by_cast => {
                 out.label.clone().filter(|label| label != "?column?")
             }
             _ => None,
         };
+        let named_by_cast = label.is_none();
         let own = self.names.enum_of(ty).map(|own| own.own_name().to_owned());
         let label = label.or(own).unwrap_or_else(|| ty.name().trim_matches('"').to_owned());
         if ty == SqlType::Numeric {
-            return Ok(self.cast_numeric(out, to)?.labelled(&label));
+            return Ok(self.cast_numeric(out, to)?.named(&label, named_by_cast));
         }
         let mut cast = match &*out.form {
             Form::Parameter(number) if declares(ty) && self.parameters.declare(*number, ty) => {
                 let number = *number;
                 let out = out.typed(ty).formed(Form::Parameter(number));
-                return Ok(shortened(out, to).labelled(&label));
+                return Ok(shortened(out, to).named(&label, named_by_cast));
             }
             Form::Literal(text) => {
                 let text = text.clone();
@@ -203,7 +204,7 @@ impl<'a> Translator<'a, '_> {
             _ => converted(out, ty),
         };
         cast.label = None;
-        Ok(shortened(cast.typed(ty), to).labelled(&label))
+        Ok(shortened(cast.typed(ty), to).named(&label, named_by_cast))
     }
 
     /// A value as one of an enum type, or of arrays of it. In a definition it stays a text, which the column checks:
@@ -281,7 +282,14 @@ impl<'a> Translator<'a, '_> {
             inner = super::structures::as_value(inner);
         }
         self.suggest(&mut inner, to.ty)?;
-        let label = inner.label.clone().filter(|label| label != "?column?");
+        // SQLite's integers have 64 bits whatever their type is called. What has no more stays what it is.
+        let ty = match (to.ty, inner.ty) {
+            (SqlType::Int2, Some(SqlType::Int2)) => SqlType::Int2,
+            (SqlType::Int4, Some(SqlType::Bool | SqlType::Int2 | SqlType::Int4)) => SqlType::Int4,
+            (SqlType::Int2 | SqlType::Int4, _) => SqlType::Int8,
+            (other, _) => other,
+        };
+        let own = inner.label.clone().filter(|label| label != "?column?" && !inner.named_by_cast);
         let inner =
             if to.ty == SqlType::Text || to.ty == SqlType::Varchar { numeric::shown(inner) } else { inner };
         let mut out = Out::made("CAST(", word.start);
@@ -291,10 +299,8 @@ impl<'a> Translator<'a, '_> {
             out.push(self.copied(self.tokens[at]));
         }
         out.push_str(")");
-        let label = label.unwrap_or_else(|| to.ty.name().to_owned());
-        // SQLite's integers have 64 bits whatever their type is called.
-        let ty = if matches!(to.ty, SqlType::Int2 | SqlType::Int4) { SqlType::Int8 } else { to.ty };
-        Ok(out.typed(ty).labelled(&label))
+        let label = own.clone().unwrap_or_else(|| to.ty.name().to_owned());
+        Ok(out.typed(ty).named(&label, own.is_none()))
     }
 }
 

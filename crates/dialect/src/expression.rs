@@ -11,6 +11,7 @@ use sqltext::token::Token;
 use sqltext::token::sql_literal;
 use store::definition::{NUMERIC_COLLATION, SqlType};
 
+use super::binding::Binding;
 use super::out::{Form, Out, call, served_call};
 use super::{Step, Stop, Translator, indexes, numeric, structures, types};
 use crate::lowered::{Node, Operator};
@@ -106,8 +107,8 @@ impl<'a> Translator<'a, '_> {
             Expr::InList { list, .. } => self.in_list(left, list),
             Expr::InSubquery { subquery, .. } => self.in_query(left, subquery),
             Expr::InUnnest { array_expr, .. } => {
-                let mut out = left;
-                let by_row = self.by_index && indexes::may_miss(&out, None);
+                let by_row = self.by_index && indexes::may_miss(&left, None);
+                let mut out = left.left_of(Binding::Equality);
                 self.pass_words(&["NOT", "IN"], &mut out);
                 out.push(self.expression(array_expr)?);
                 Ok(membership(out, by_row))
@@ -137,7 +138,7 @@ impl<'a> Translator<'a, '_> {
             Expr::AtTimeZone { time_zone, .. } => self.at_time_zone(left, time_zone),
             Expr::Collate { .. } => {
                 let (mut ty, label) = (left.ty, left.label.clone());
-                let mut out = left;
+                let mut out = left.left_of(Binding::Collate);
                 self.pass(&mut out);
                 self.pass_schema();
                 if self.peek().is_some_and(|token| token.text == NUMERIC_COLLATION) {
@@ -146,7 +147,7 @@ impl<'a> Translator<'a, '_> {
                 }
                 self.pass(&mut out);
                 out.label = label;
-                Ok(out.of_type(ty))
+                Ok(out.of_type(ty).bound(Binding::Collate))
             }
             Expr::CompoundFieldAccess { access_chain, .. } => self.parts(left, access_chain),
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) => self.is(left, Some(right)),
@@ -221,6 +222,7 @@ impl<'a> Translator<'a, '_> {
                     self.at += 1;
                     let field = unquoted(self.token()?.text).to_lowercase();
                     // A row is JSON here.
+                    out = out.left_of(Binding::Join);
                     out = out.wrapped("(", &format!(" ->> '$.{field}')")).labelled(&field);
                 }
                 AccessExpr::Dot(Expr::Identifier(_)) => {}
@@ -233,12 +235,14 @@ impl<'a> Translator<'a, '_> {
     }
 
     pub(super) fn infixed(&self, sides: [Out<'a>; 2], operator: Token<'a>) -> Out<'a> {
-        let [mut out, mut right] = sides;
+        let binding = Binding::of(operator);
+        let [left, right] = sides;
+        let (mut out, mut right) = (left.left_of(binding), right.right_of(binding));
         let node = Operator::spelled(operator.text)
             .map(|known| Node::Binary(known, Box::new([out.take_node(), right.take_node()])));
         out.push(self.copied(operator));
         out.push(right);
-        let out = out.labelled("?column?");
+        let out = out.labelled("?column?").bound(binding);
         match node {
             Some(node) => out.meaning(node),
             None => out,
@@ -247,10 +251,11 @@ impl<'a> Translator<'a, '_> {
 
     /// The same with another operator in place of the one that stands there.
     fn replaced(sides: [Out<'a>; 2], operator: &str) -> Out<'a> {
-        let [mut out, right] = sides;
+        let [left, right] = sides;
+        let mut out = left.left_of(Binding::Equality);
         out.push_str(&format!(" {operator} "));
-        out.push(right);
-        out.labelled("?column?")
+        out.push(right.right_of(Binding::Equality));
+        out.labelled("?column?").bound(Binding::Equality)
     }
 
     /// Two sides that are compared: each learns from the other.
@@ -273,6 +278,7 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut left, ty)?;
         }
         (left, right) = numeric::with_parameter(left, right);
+        (left, right) = structures::compared(left, right);
         if [&left, &right].iter().all(|side| side.ty == Some(SqlType::Interval)) {
             let order = |side| call("interval_order", [side]).typed(SqlType::Int8);
             return Ok([order(left), order(right)]);
@@ -290,6 +296,7 @@ impl<'a> Translator<'a, '_> {
     fn likes(&mut self, left: Out<'a>, pattern: &Expr, escape: Option<&Expr>) -> Step<Out<'a>> {
         let mut out = left;
         self.suggest(&mut out, SqlType::Text)?;
+        out = out.left_of(Binding::Equality);
         self.pass_words(&["NOT"], &mut out);
         let word = self.token()?;
         if word.is("ILIKE") {
@@ -300,19 +307,19 @@ impl<'a> Translator<'a, '_> {
         let mut pattern = self.expression(pattern)?;
         self.suggest(&mut pattern, SqlType::Text)?;
         let Some(kind) = Pattern::of(word) else {
-            out.push(pattern);
+            out.push(pattern.right_of(Binding::Equality));
             if let Some(escape) = escape {
                 self.pass_word("ESCAPE", &mut out)?;
-                out.push(self.expression(escape)?);
+                out.push(self.expression(escape)?.right_of(Binding::Order));
             }
-            return Ok(truth(out));
+            return Ok(tested(out));
         };
         if escape.is_some() {
             self.keyword("ESCAPE")?;
         }
         let escape = escape.map(|escape| self.expression(escape)).transpose()?;
-        out.push(kind.meant(pattern, escape));
-        Ok(truth(out))
+        out.push(kind.meant(pattern, escape).right_of(Binding::Equality));
+        Ok(tested(out))
     }
 
     fn between(&mut self, left: Out<'a>, low: &Expr, high: &Expr) -> Step<Out<'a>> {
@@ -324,8 +331,9 @@ impl<'a> Translator<'a, '_> {
         let ty = out.ty.or(low.ty);
         let exact = [&out, &low].into_iter().find(|side| numeric::is_exact(side)).cloned();
         let nodes = [out.take_node(), low.take_node()];
+        out = out.left_of(Binding::Equality);
         out.push(words);
-        out.push(low);
+        out.push(low.right_of(Binding::Equality));
         self.pass_word("AND", &mut out)?;
         let mut high = self.expression(high)?;
         if let Some(ty) = ty {
@@ -336,8 +344,8 @@ impl<'a> Translator<'a, '_> {
         }
         let [of, from] = nodes;
         let node = Node::Between(Box::new([of, from, high.take_node()]));
-        out.push(high);
-        Ok(truth(out).meaning(negation(node, negated)))
+        out.push(high.right_of(Binding::Equality));
+        Ok(tested(out).meaning(negation(node, negated)))
     }
 
     fn in_list(&mut self, left: Out<'a>, list: &[Expr]) -> Step<Out<'a>> {
@@ -370,10 +378,10 @@ impl<'a> Translator<'a, '_> {
         }
         self.decimal_list(&mut list, &left)?;
         let node = one_of(left.take_node(), list.take_node());
-        let mut out = left;
+        let mut out = left.left_of(Binding::Equality);
         out.push(words);
         out.push(list);
-        Ok(truth(out).meaning(negation(node, negated)))
+        Ok(tested(out).meaning(negation(node, negated)))
     }
 
     /// The parts of a list that something is compared with: decimal numbers where that is one.
@@ -427,7 +435,7 @@ impl<'a> Translator<'a, '_> {
         let (rows, columns) = self.query_in_parentheses(query)?;
         let by_row = self.by_index && indexes::may_miss(&left, Some(&columns));
         out.push(rows);
-        let mut whole = left;
+        let mut whole = left.left_of(Binding::Equality);
         whole.push(out);
         Ok(membership(whole, by_row))
     }
@@ -438,10 +446,11 @@ impl<'a> Translator<'a, '_> {
         let left_type = out.ty;
         let exact = numeric::is_exact(&out).then(|| out.clone());
         let node = Node::IsNull(Box::new(out.take_node()));
+        out = out.left_of(Binding::Equality);
         let first = self.token()?;
         out.push(self.copied(first));
         if first.is_any(&["ISNULL", "NOTNULL"]) {
-            return Ok(truth(out).meaning(negation(node, first.is("NOTNULL"))));
+            return Ok(tested(out).meaning(negation(node, first.is("NOTNULL"))));
         }
         let negated = first.is("NOT") || self.peek().is_some_and(|token| token.is("NOT"));
         self.pass_words(&["NOT", "DISTINCT", "FROM"], &mut out);
@@ -450,11 +459,11 @@ impl<'a> Translator<'a, '_> {
             if let Some(ty) = left_type {
                 self.suggest(&mut right, ty)?;
             }
-            out.push(match &exact {
-                Some(exact) => self.beside_number(right, exact)?,
-                None => right,
-            });
-            return Ok(truth(out));
+            if let Some(exact) = &exact {
+                right = self.beside_number(right, exact)?;
+            }
+            out.push(right.right_of(Binding::Equality));
+            return Ok(tested(out));
         }
         let null = self.peek().is_some_and(|token| token.is_any(&["UNKNOWN", "NULL"]));
         if self.take_word("UNKNOWN") {
@@ -462,7 +471,7 @@ impl<'a> Translator<'a, '_> {
         } else {
             self.pass(&mut out);
         }
-        let out = truth(out);
+        let out = tested(out);
         Ok(if null { out.meaning(negation(node, negated)) } else { out })
     }
 
@@ -501,6 +510,10 @@ impl<'a> Translator<'a, '_> {
             }
             "->>" => self.json_text(left, operator, right),
             "||" => self.joined(left, operator, right)?,
+            "&" | "|" => {
+                let ty = types::arithmetic(left.ty, right.ty).unwrap_or(SqlType::Int8);
+                self.infixed([left, right], operator).typed(ty)
+            }
             _ => self.infixed([left, right], operator).typed(SqlType::Int8),
         })
     }
@@ -609,12 +622,17 @@ pub(super) fn one_of(left: Node, list: Node) -> Node {
 
 /// `left IN right`; `by_row`: the planner is not to look into it.
 fn membership(out: Out<'_>, by_row: bool) -> Out<'_> {
-    truth(if by_row { out.wrapped("+(", ")") } else { out })
+    if by_row { truth(out.wrapped("+(", ")")) } else { tested(out) }
 }
 
 /// Something that holds or does not.
 fn truth(out: Out<'_>) -> Out<'_> {
     out.typed(SqlType::Bool).labelled("?column?")
+}
+
+/// The same, where SQLite's operator of a test is the outermost.
+fn tested(out: Out<'_>) -> Out<'_> {
+    truth(out).bound(Binding::Equality)
 }
 
 /// How a pattern of `LIKE` and its like is meant.

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod arrays;
+mod binding;
 mod calls;
 mod cast;
 mod clauses;

@@ -9,6 +9,7 @@ use sqltext::token::sql_literal;
 use store::definition::{NUMERIC_COLLATION, SqlType};
 use store::value::Value;
 
+use super::binding::Binding;
 use super::out::{Form, Out, call};
 use super::{Translator, types};
 
@@ -198,6 +199,8 @@ pub(super) fn decimal(out: Out<'_>) -> Out<'_> {
     let label = out.label.clone();
     let mut decimal = match (out.ty, &*out.form) {
         (_, Form::Null) => return out,
+        // SQLite forgets how the column of a query in parentheses compares.
+        (_, Form::Query { .. }) if is_exact(&out) => settled(out),
         _ if is_exact(&out) => return out,
         (_, Form::Number(text)) => {
             let text = text.clone();
@@ -263,6 +266,18 @@ impl Digits {
 /// What is assigned to a column of this type.
 pub(super) fn assigned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     if is_assigned_exactly(&out, ty) { exact(out).typed(SqlType::Numeric) } else { out }
+}
+
+/// What is no number compares as texts do, though it was computed of decimal numbers: SQLite gives an expression the
+/// first collation that stands anywhere in it.
+pub(super) fn collated(out: Out<'_>) -> Out<'_> {
+    if out.ty == Some(SqlType::Numeric) || !out.has(NUMERIC_COLLATION) {
+        return out;
+    }
+    let mut collated = out.left_of(Binding::Collate);
+    let node = collated.take_node();
+    collated.push_str(" COLLATE BINARY");
+    collated.bound(Binding::Collate).meaning(node)
 }
 
 /// A value as it is written: with the digits that it has. A cast keeps a column's collation, by which `1.5` and `1.50`

@@ -7,6 +7,7 @@ use store::definition::SqlType;
 use store::scalar;
 use store::value::Value;
 
+use super::binding::Binding;
 use super::out::{Form, Out, call, signed_node};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
@@ -164,8 +165,10 @@ impl<'a> Translator<'a, '_> {
             return Ok(call("interval_times", [inner, back]).of_type(ty).labelled("?column?"));
         }
         let mut out = sign;
+        // The grammar puts a collation to the operand next to it, SQLite to the signed one; that is all the same.
+        inner = inner.left_of(Binding::Collate);
         out.push(inner.clone());
-        out = out.of_type(ty).meaning(node.unwrap_or(Node::Other));
+        out = out.of_type(ty).meaning(node.unwrap_or(Node::Other)).bound(Binding::Sign);
         Ok(numeric::signed(token.text, &inner, out).labelled("?column?"))
     }
 
@@ -186,6 +189,7 @@ impl<'a> Translator<'a, '_> {
         if let [only] = &parts[..] {
             out = out.of_type(only.ty);
             out.label.clone_from(&only.label);
+            out.named_by_cast = only.named_by_cast;
         }
         Ok(out.formed(Form::List(parts)))
     }
@@ -222,8 +226,8 @@ impl<'a> Translator<'a, '_> {
         let mut inner = structures::as_value(self.expression(inner)?);
         self.suggest(&mut inner, SqlType::Bool)?;
         let node = Node::Not(Box::new(inner.take_node()));
-        out.push(inner);
-        Ok(out.typed(SqlType::Bool).labelled("?column?").meaning(node))
+        out.push(inner.left_of(Binding::Not));
+        Ok(out.typed(SqlType::Bool).labelled("?column?").meaning(node).bound(Binding::Not))
     }
 
     /// `[NOT] EXISTS (SELECT ...)`
@@ -410,7 +414,7 @@ impl<'a> Translator<'a, '_> {
         } else if ty == SqlType::Numeric {
             out = out.formed(Form::Float);
         }
-        Ok(out.typed(ty).labelled("case"))
+        Ok(numeric::collated(out.typed(ty)).labelled("case"))
     }
 
     /// One result of a `CASE`.
@@ -464,7 +468,7 @@ impl<'a> Translator<'a, '_> {
     fn formed_literal(&mut self, text: &str, ty: SqlType, from: usize) -> Step<Option<Out<'a>>> {
         // Beside a BLOB a text is a text, as SQLite has it, unless it can only mean bytes.
         let text_beside = ty == SqlType::Bytea && !text.starts_with("\\x");
-        if !scalar::has_form(ty) || text_beside || matches!(ty, SqlType::Json | SqlType::Jsonb) {
+        if !scalar::has_form(ty) || text_beside || ty == SqlType::Json {
             return Ok(None);
         }
         if types::is_moment(Some(ty)) && cast::needs_clock(text) {

@@ -8,6 +8,7 @@ use sqltext::places::Places;
 use sqltext::token::{Kind, Tokens, in_word};
 use sqltext::value;
 
+use super::binding::Binding;
 use super::spelling::{Word, words};
 use crate::lowered::{Node, Piece as Lowered};
 
@@ -66,6 +67,10 @@ pub(super) struct Out<'a> {
     node: Option<Box<Node>>,
     /// What PostgreSQL calls a column of it.
     pub(super) label: Option<String>,
+    /// Its label is the name of a type that it was cast to, and nothing else names it.
+    pub(super) named_by_cast: bool,
+    /// How tightly its outermost operator binds.
+    pub(super) binding: Binding,
 }
 
 impl PartialEq for Out<'_> {
@@ -95,14 +100,44 @@ impl<'a> Out<'a> {
         self
     }
 
-    pub(super) fn labelled(mut self, label: &str) -> Self {
+    pub(super) fn labelled(self, label: &str) -> Self {
+        self.named(label, false)
+    }
+
+    /// The same where the label may be that of a cast.
+    pub(super) fn named(mut self, label: &str, by_cast: bool) -> Self {
         self.label = Some(label.to_owned());
+        self.named_by_cast = by_cast;
         self
     }
 
     pub(super) fn formed(mut self, form: Form<'a>) -> Self {
         *self.form = form;
         self
+    }
+
+    /// Says which operator is its outermost.
+    pub(super) fn bound(mut self, binding: Binding) -> Self {
+        self.binding = binding;
+        self
+    }
+
+    /// The same in brackets, which changes nothing but how SQLite reads what stands beside it.
+    fn bracketed(mut self) -> Self {
+        let from = self.start();
+        self.pieces.insert(0, Piece::new(" (", from));
+        self.pieces.push(Piece::new(")", from));
+        self.bound(Binding::Whole)
+    }
+
+    /// As the left operand of an operator, or what a prefix stands before; all of SQLite's group from the left.
+    pub(super) fn left_of(self, operator: Binding) -> Self {
+        if self.binding < operator { self.bracketed() } else { self }
+    }
+
+    /// As the right operand.
+    pub(super) fn right_of(self, operator: Binding) -> Self {
+        if self.binding <= operator { self.bracketed() } else { self }
     }
 
     /// Says what the whole of it is.
@@ -185,7 +220,7 @@ impl<'a> Out<'a> {
         let stood: Vec<String> = self.pieces.iter().map(text).collect();
         let piece =
             Piece { stood: Some(stood.join(" ").into()), ..Piece::new(format!(" {column}"), self.start()) };
-        Self { pieces: vec![piece], ..self }
+        Self { pieces: vec![piece], binding: Binding::Whole, ..self }
     }
 
     /// The same condition of the rows in which a hidden column is true: there are no others.
@@ -196,12 +231,17 @@ impl<'a> Out<'a> {
         let mut pieces = vec![Piece::new(" (", from)];
         pieces.extend(self.pieces);
         pieces.push(Piece { stood: stood(")"), ..Piece::new(format!(") AND ({column} = 1)"), from) });
-        Self { pieces, ty, node, ..Self::default() }
+        Self { pieces, ty, node, binding: Binding::And, ..Self::default() }
     }
 
     /// Its words, with what hidden columns stand for.
     pub(super) fn words(&self) -> Vec<Word> {
         words(self.pieces.iter().flat_map(|piece| Tokens::new(piece.stood.as_deref().unwrap_or(&piece.text))))
+    }
+
+    /// Whether a word stands in its text as SQLite gets it.
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.pieces.iter().any(|piece| piece.text.contains(word))
     }
 
     /// Whether it is a literal and nothing else.

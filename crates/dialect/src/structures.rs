@@ -5,8 +5,10 @@ use sqltext::token::{Token, quoted_name, sql_literal};
 use store::definition::SqlType;
 use store::value::Value;
 
+use super::binding::Binding;
 use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, numeric, types};
+use crate::lowered::Node;
 use sqltext::error::SqlError;
 
 /// No operator takes sides of these types.
@@ -19,7 +21,7 @@ pub(super) fn is_structure(ty: Option<SqlType>) -> bool {
     ty.is_some_and(|ty| ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb))
 }
 
-fn is_text(ty: SqlType) -> bool {
+pub(super) fn is_text(ty: SqlType) -> bool {
     matches!(ty, SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name | SqlType::Xml)
 }
 
@@ -59,6 +61,22 @@ pub(super) fn side_by_side<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'
     } else {
         (left, right)
     }
+}
+
+/// Two sides of a comparison. Of JSON that is computed the numbers may have zeros at the end, which do not count. A
+/// column beside a value stays as it is, for an index may have it.
+pub(super) fn compared<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'a>) {
+    let computed = |out: &Out<'_>| {
+        matches!(*out.form, Form::Computed)
+            && !out.is_literal()
+            && !matches!(out.node(), Some(Node::Column { .. }))
+    };
+    let json = [&left, &right].iter().all(|side| side.ty == Some(SqlType::Jsonb));
+    if !json || !(computed(&left) || computed(&right)) {
+        return (left, right);
+    }
+    let comparable = |side| call("jsonb_comparable", [side]).typed(SqlType::Text);
+    (comparable(left), comparable(right))
 }
 
 /// A value as JSON functions of SQLite have to be given it, so that it is what PostgreSQL makes of its type: a truth,
@@ -365,9 +383,9 @@ impl<'a> Translator<'a, '_> {
             return value;
         }
         let function = if left.ty == Some(SqlType::Jsonb) { "jsonb_value_text" } else { "json_value_text" };
-        let mut inner = left;
+        let mut inner = left.left_of(Binding::Join);
         inner.push_str(" ->");
-        inner.push(right);
+        inner.push(right.right_of(Binding::Join));
         // The affinity makes it compare as a text with what has no type.
         let out = inner.wrapped(&format!("CAST({function}("), ") AS TEXT)").typed(SqlType::Text);
         out.formed(Form::Extract(value)).labelled("?column?")

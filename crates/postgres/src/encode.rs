@@ -25,6 +25,9 @@ fn write_text(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) {
     match datum {
         Datum::Null => {}
         Datum::Integer(number) if type_oid == oid::BOOL => out.push(if number == 0 { b'f' } else { b't' }),
+        // Functions of SQLite give a whole number for some floats.
+        #[allow(clippy::cast_precision_loss, reason = "the column's values are doubles")]
+        Datum::Integer(number) if type_oid == oid::FLOAT8 => real::write(number as f64, out),
         Datum::Integer(number) => integer::write(number, out),
         // Singles are kept as doubles.
         #[allow(clippy::cast_possible_truncation, reason = "the column's values are singles")]

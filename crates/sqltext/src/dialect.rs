@@ -20,6 +20,8 @@ mod power {
     pub(super) const NOT: u8 = 30;
     pub(super) const IS: u8 = 40;
     pub(super) const COMPARE: u8 = 50;
+    /// PostgreSQL takes no `a = b < c`. SQLite does, and means `a = (b < c)`.
+    pub(super) const ORDER: u8 = 55;
     pub(super) const LIKE: u8 = 60;
     pub(super) const OTHER: u8 = 70;
     pub(super) const ADD: u8 = 80;
@@ -319,10 +321,12 @@ impl Dialect for Sql {
     }
 }
 
-/// A sign before an operand binds tighter than any operator but a cast.
+/// A sign before an operand binds tighter than any operator but a cast. `~` is to PostgreSQL one of the many others:
+/// `~ a + b` is `~ (a + b)`.
 fn signed(parser: &mut Parser<'_>, op: UnaryOperator) -> Result<Expr, ParserError> {
     parser.advance_token();
-    let expr = parser.parse_subexpr(power::SIGN)?;
+    let power = if op == UnaryOperator::BitwiseNot { power::OTHER } else { power::SIGN };
+    let expr = parser.parse_subexpr(power)?;
     Ok(Expr::UnaryOp { op, expr: Box::new(expr) })
 }
 
@@ -502,9 +506,8 @@ fn word_power(parser: &Parser<'_>, keyword: Keyword) -> u8 {
 
 fn sign_power(sign: &Token) -> u8 {
     match sign {
-        Token::Eq | Token::DoubleEq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => {
-            power::COMPARE
-        }
+        Token::Eq | Token::DoubleEq | Token::Neq => power::COMPARE,
+        Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => power::ORDER,
         Token::Plus | Token::Minus => power::ADD,
         Token::Mul | Token::Div | Token::Mod => power::MULTIPLY,
         Token::Caret => power::POWER,

@@ -10,7 +10,7 @@ use sqlite::meter;
 use sqltext::error::{SqlError, state};
 use store::definition::SqlType;
 use store::scalar::array::of_braces;
-use store::scalar::jsonb::{canonical, spaced};
+use store::scalar::jsonb::{canonical, comparable, spaced};
 use store::scalar::simple::{JSON_DEPTH_MAX, check_json_depth};
 use store::value::Value;
 
@@ -57,6 +57,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("jsonb_set_path", "(json, path, value, create)", JSONB, Source::Own(|_, v| put(v, Put::Set(flag(v, true))), 3, 4),
         "what `jsonb_set` is with a path of PostgreSQL's: with the value in the place of what is there",
         "jsonb_set('{\"a\":[1,2]}', '{a,0}', '9')", "{\"a\":[9,2]}"),
+    own("jsonb_comparable", "(json)", TEXT, Source::Own(|_, v| { let json = text(v, 0)?; meter::take(json.len())?; Ok(Value::Text(comparable(&json))) }, 1, 1),
+        "a text that equal JSON values have in common", "jsonb_comparable('{\"a\":1.50}')", "{\"a\":1.5}"),
     own("jsonb_text", "(json)", TEXT, Source::Own(|_, v| { let json = text(v, 0)?; meter::take(2 * json.len())?; Ok(Value::Text(spaced(&json))) }, 1, 1),
         "what `jsonb::text` is: with a blank behind each colon and comma", "'{\"a\":[1,2]}'::jsonb::text", "{\"a\": [1, 2]}"),
     own("jsonb_value_text", "(json)", TEXT, Source::Own(jsonb_value_text, 1, 1),

@@ -17,6 +17,7 @@ use server::Config;
 use crate::harness::{config, daemon_with, seed};
 use crate::pg::{packet, query};
 
+mod bare;
 mod known;
 mod world;
 

@@ -81,6 +81,26 @@ pub fn of_braces(text: &str) -> Option<Vec<Value>> {
     }
 }
 
+/// An array's JSON as PostgreSQL writes an array. `None`: it is no such JSON.
+pub fn braces(json: &str) -> Option<String> {
+    let elements: Vec<Json> = serde_json::from_str(json).ok()?;
+    let element = |element: &Json| match element {
+        Json::Null => "NULL".to_owned(),
+        Json::Bool(truth) => if *truth { "t" } else { "f" }.to_owned(),
+        Json::String(text) => quoted_if_needed(text),
+        other => quoted_if_needed(&other.to_string()),
+    };
+    Some(format!("{{{}}}", elements.iter().map(element).collect::<Vec<_>>().join(",")))
+}
+
+fn quoted_if_needed(text: &str) -> String {
+    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace();
+    if !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(special) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 fn quoted_element(text: &str) -> Option<(Value, &str)> {
     let mut element = String::new();
     let mut chars = text.char_indices();

@@ -14,6 +14,36 @@ pub fn canonical(json: &str) -> String {
     reader.out
 }
 
+/// A text that is the same for two values of which PostgreSQL says that they are equal: their numbers may have
+/// different zeros at the end. The text is in canonical form.
+pub fn comparable(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut in_string, mut escaped, mut number) = (false, false, 0..0);
+    for c in json.chars().chain([' ']) {
+        let digit = !in_string && (c.is_ascii_digit() || c == '.');
+        if !digit {
+            if number.end > number.start && out[number.clone()].contains('.') {
+                out.truncate(out.trim_end_matches('0').trim_end_matches('.').len());
+            }
+            number = 0..0;
+        } else if number.is_empty() {
+            number = out.len()..out.len();
+        }
+        if in_string {
+            in_string = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+        } else {
+            in_string = c == '"';
+        }
+        out.push(c);
+        if digit {
+            number.end = out.len();
+        }
+    }
+    out.pop();
+    out
+}
+
 /// With a blank behind each colon and comma, as PostgreSQL shows it. The text is in canonical form.
 pub fn spaced(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 4);

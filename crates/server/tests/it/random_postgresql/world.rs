@@ -2,6 +2,8 @@
 
 use fastrand::Rng;
 
+use super::bare::Bare;
+
 /// What an expression is of, by the letter that stands for it in a form.
 ///
 /// `$i` in a form is an expression of integers, and so on; `#i` a literal of them; `$?` an expression of a plain kind.
@@ -474,7 +476,7 @@ impl World {
 
     /// A query whose answer has one order.
     pub(super) fn statement(&mut self) -> String {
-        match self.rng.u32(0..16) {
+        match self.rng.u32(0..18) {
             0..=6 => {
                 let (one, other) = (self.any(), self.any());
                 let condition = if self.rng.bool() { "true".to_owned() } else { self.expression('b', 2) };
@@ -518,6 +520,10 @@ impl World {
                 )
             }
             14 => self.window(),
+            15 | 16 => {
+                let value = Bare { rng: &mut self.rng }.expression();
+                format!("SELECT d.id, {value} FROM d ORDER BY d.id")
+            }
             _ => format!(
                 "SELECT x.k, jsonb_typeof(x.v) FROM d, jsonb_each(CASE WHEN jsonb_typeof(d.j) = 'object' THEN d.j END) \
                  x(k, v) WHERE d.id = {} ORDER BY 1",
