@@ -110,6 +110,9 @@ impl Default for Limits {
     }
 }
 
+/// Bytes of a value that a message shows: as many as PostgreSQL's messages do.
+pub(crate) const SHOWN_BYTES_MAX: usize = 64;
+
 /// Rows that a transaction committed before a definition and that `ROLLBACK` removes one by one; of more, all rows of
 /// the table go. They are kept by their keys.
 pub(crate) const UNDONE_ROWS_MAX: usize = 65_536;

@@ -153,7 +153,10 @@ impl SinglePlan {
                     }
                     _ => core.sight.check_watch()?,
                 },
-                Err(WriteError::Unique { .. }) => return Ok(None),
+                // The general plan says what the row holds.
+                Err(WriteError::Unique { .. } | WriteError::NotNull(_) | WriteError::Check(_)) => {
+                    return Ok(None);
+                }
                 Err(error) => return Err(refused(table, error)),
             }
         }

@@ -9,7 +9,7 @@ use store::{Expiry, Renewal, View};
 use super::batch::{Batch, Before, Constraint, listed};
 use super::insert::is_broken_constraint;
 use super::plan::Run;
-use super::taken::taken;
+use super::taken::{broken, null_in, taken};
 use super::target::{Draft, Target};
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -307,7 +307,12 @@ fn update(
     let mut new = Vec::with_capacity(found.len());
     for Found { identity, draft, by_times } in found {
         let Some(mut draft) = draft else { continue };
-        batch.complete(&run.core.store, &mut draft, false).map_err(|error| run.refused(error))?;
+        if let Err(error) = batch.complete(&run.core.store, &mut draft, false) {
+            return Err(broken(run, error, &draft.values));
+        }
+        if let Some(column) = draft.null_column(run.table) {
+            return Err(null_in(run, column, &draft.values));
+        }
         let mut key = identity.key.clone();
         let payload = batch.encode_payload(&draft, &mut key)?;
         if key != identity.key {
@@ -350,10 +355,11 @@ fn update_one(
     }
     match batch.complete(&run.core.store, &mut draft, false) {
         Err(error) if conflict == UpdateConflict::Ignore && is_broken_constraint(&error) => return Ok(()),
-        completed => completed.map_err(|error| run.refused(error))?,
+        completed => completed.map_err(|error| broken(run, error, &draft.values))?,
     }
-    if draft.null_column(run.table).is_some() && conflict == UpdateConflict::Ignore {
-        return Ok(());
+    if let Some(column) = draft.null_column(run.table) {
+        let ignored = conflict == UpdateConflict::Ignore;
+        return if ignored { Ok(()) } else { Err(null_in(run, column, &draft.values)) };
     }
     let mut key = identity.key.clone();
     let payload = batch.encode_payload(&draft, &mut key)?;

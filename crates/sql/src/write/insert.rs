@@ -6,7 +6,7 @@ use store::{View, WriteError};
 
 use super::batch::{Batch, Before, Constraint, Current, listed};
 use super::plan::Run;
-use super::taken::taken;
+use super::taken::{broken, null_in, taken};
 use super::target::{Draft, Target};
 use crate::error::{SqlError, state};
 use crate::table::{ListRow, NEW_ROWS, OLD_ROWS};
@@ -224,10 +224,10 @@ fn insert(
     let ignore = matches!(conflict, OnConflict::Ignore);
     match batch.complete(&run.core.store, &mut draft, true) {
         Err(error) if ignore && is_broken_constraint(&error) => return Ok(()),
-        completed => completed.map_err(|error| run.refused(error))?,
+        completed => completed.map_err(|error| broken(run, error, &draft.values))?,
     }
-    if ignore && draft.null_column(run.table).is_some() {
-        return Ok(());
+    if let Some(column) = draft.null_column(run.table) {
+        return if ignore { Ok(()) } else { Err(null_in(run, column, &draft.values)) };
     }
     let (key, payload) = batch.encode(&run.core.store, &draft)?;
     match conflict {
@@ -359,7 +359,12 @@ fn store_updated(
     mut new: Draft,
 ) -> Result<(), SqlError> {
     let mut key = current.identity.key.clone();
-    batch.complete(&run.core.store, &mut new, false).map_err(|error| run.refused(error))?;
+    if let Err(error) = batch.complete(&run.core.store, &mut new, false) {
+        return Err(broken(run, error, &new.values));
+    }
+    if let Some(column) = new.null_column(run.table) {
+        return Err(null_in(run, column, &new.values));
+    }
     let payload = batch.encode_payload(&new, &mut key)?;
     if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key), |_| true)? {
         // The row that is updated may have made room for the one in the way.

@@ -304,11 +304,6 @@ impl Run<'_> {
         at.map_or_else(|| SqlError::unique(index), |at| taken(self, Constraint::Index(at), values))
     }
 
-    /// A refusal of the store, with what it cannot know.
-    pub(super) fn refused(&self, error: WriteError) -> SqlError {
-        refused(self.table, error)
-    }
-
     /// Runs a part of the statement with the parameters of the whole.
     pub(crate) fn query(
         &self,
