@@ -334,7 +334,18 @@ impl SqlSession {
         values: Vec<Value>,
         formats: Formats,
     ) -> Result<(), SqlError> {
+        let prepared = if prepared.is_fetch() { self.fetch_again(&prepared)? } else { prepared };
         self.portals.put(portal, Portal::new(prepared, values, formats), &self.allowance)
+    }
+
+    /// `FETCH` may be prepared before its cursor is declared, and then has the columns of the cursor that there is now.
+    #[cold]
+    fn fetch_again(&self, prepared: &Prepared) -> Result<Arc<Prepared>, SqlError> {
+        let Some(utility) = utility::read(prepared.text())? else {
+            return Err(SqlError::new("XX000", "a prepared FETCH is no FETCH"));
+        };
+        let columns = self.columns_of(&utility)?;
+        Ok(Arc::new(Prepared::utility(prepared.text(), utility, Vec::new(), columns)))
     }
 
     /// A portal.

@@ -72,6 +72,12 @@ impl Prepared {
         Self { body: Body::Utility(utility), ..Self::new(text, description) }
     }
 
+    /// Whether it is `FETCH`.
+    #[inline]
+    pub(crate) fn is_fetch(&self) -> bool {
+        matches!(self.body, Body::Utility(Utility::Fetch { .. }))
+    }
+
     /// No statement at all.
     pub(crate) fn empty() -> Self {
         let nothing = Description::default();

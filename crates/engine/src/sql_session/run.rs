@@ -760,7 +760,8 @@ impl SqlSession {
         Ok(match utility {
             Utility::Show(name) => Some(show_columns(name.as_deref())),
             Utility::Fetch { name, only_move: false, .. } => {
-                self.portals.get(name)?.prepared().owned_columns()
+                // Its cursor may be declared later.
+                self.portals.get(name).ok().and_then(|cursor| cursor.prepared().owned_columns())
             }
             Utility::Execute { name, .. } => self.statements.get(name)?.owned_columns(),
             _ => None,

@@ -176,6 +176,16 @@ fn prepared_statements_and_portals() {
     pg.send(&[&declare[..], &bind("", "", &["2"]), &execute("", 0), SYNC].concat());
     assert_eq!(pg.until_ready(), ["1", "2", "C DECLARE CURSOR", "Z T"]);
     assert_eq!(pg.ask("FETCH ALL FROM k"), ["T", "D b", "C FETCH 1"]);
+    // `FETCH` may be prepared before there is its cursor, and has the columns of the one that there is when it runs.
+    pg.send(&[&parse("early", "FETCH ALL FROM late")[..], SYNC].concat());
+    assert_eq!(pg.until_ready(), ["1", "Z T"]);
+    for (columns, row) in [("1 AS one", "D 1"), ("2 AS two, 3 AS three", "D 2|3")] {
+        pg.ask(&format!("DECLARE late CURSOR FOR SELECT {columns}"));
+        let fetch = [bind("", "early", &[]), describe(b'P', ""), execute("", 0)].concat();
+        pg.send(&[&fetch[..], SYNC].concat());
+        assert_eq!(pg.until_ready(), ["2", "T", row, "C FETCH 1", "Z T"]);
+        pg.ask("CLOSE late");
+    }
     // A portal that was bound and not run is a cursor too; it had no rows.
     pg.send(&[&bind("m", "p", &["1"])[..], SYNC].concat());
     assert_eq!(pg.until_ready(), ["2", "Z T"]);
