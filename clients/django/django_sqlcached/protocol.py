@@ -296,6 +296,9 @@ class Server:
         except (RefusedError, StatementError):
             self._give(connection)
             raise
+        except (ValueError, IndexError) as why:
+            connection.close()
+            raise RefusedError(f"{self}: an answer that is not memcached's: {why}") from why
         except BaseException:
             connection.close()
             raise

@@ -10,7 +10,7 @@ from django.core.cache import cache, caches
 from django.db import transaction
 from django.test import SimpleTestCase, TransactionTestCase, override_settings
 from django_sqlcached import errors, sessions
-from django_sqlcached.errors import UnavailableError
+from django_sqlcached.errors import SqlcachedError, UnavailableError
 from django_sqlcached.fragments import Fragment, registry
 from django_sqlcached.invalidation import invalidate
 from django_sqlcached.testing import sqlcached_server
@@ -56,6 +56,30 @@ class Away(SimpleTestCase):
             with a_cache(f"127.0.0.1:{silent.getsockname()[1]}", SOCKET_TIMEOUT=0.1):
                 with self.assertRaisesMessage(UnavailableError, "no answer in time"):
                     cache.get("k")
+
+
+    def test_a_server_of_another_protocol(self):
+        answers = [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"VALUE k x\r\n", b"VA nine\r\nEND\r\n", b"\x00\xff" * 40 + b"\r\n", b""]
+        for answer in answers:
+            with socket.create_server(("127.0.0.1", 0)) as other:
+                threading.Thread(target=answers_once, args=(other, answer), daemon=True).start()
+                options = {"AUTO_SYNC": False, "SOCKET_TIMEOUT": 5}
+                with self.subTest(answer=answer), a_cache(f"127.0.0.1:{other.getsockname()[1]}", **options):
+                    for call in (lambda: cache.get("k"), lambda: cache.get_or_set("k", 1)):
+                        with self.assertRaises(SqlcachedError):
+                            call()
+
+
+def answers_once(server, answer):
+    """Answers each connection's first request, and closes it."""
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(1000)
+            connection.sendall(answer)
 
 
 @unittest.skipUnless(os.environ.get("SQLCACHED_PROGRAM"), "needs a daemon of its own: SQLCACHED_PROGRAM")
