@@ -73,9 +73,9 @@ PREFIX ?= /usr/local
 install-client:
 	cargo xtask install-client $(PREFIX) $(DESTDIR)
 
-# Builds what users install, into target/packages: wheels for Python, Django and dogpile.cache, the npm package, and an
-# archive of the C library.
-packages: tools
+# Builds what users install, into target/packages: wheels for Python, Django and dogpile.cache, the npm package,
+# archives of the C library and of the Rust client. It needs Rust, gcc, python3 with venv, and npm.
+packages:
 	cargo xtask packages
 
 fmt:

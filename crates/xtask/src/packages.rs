@@ -1,14 +1,17 @@
-//! What users install: wheels, an npm package, the C library's archive.
+//! What users install: wheels, an npm package, archives of the C library and of the Rust client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::install;
 use crate::metadata::root;
+use crate::{install, tools};
 
 /// The Python packages without native parts.
 const PURE: &[&str] = &["django", "dogpile"];
+
+/// The crates that a Rust program needs.
+const RUST: [&str; 3] = ["arena", "store", "client"];
 
 /// `[--debug] [FOLDER]`: builds the packages into `FOLDER`, or `target/packages`. With `--debug` native parts are built
 /// without optimization, for tests.
@@ -22,11 +25,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         [folder] => PathBuf::from(folder),
         _ => return Err("usage: cargo xtask packages [--debug] [FOLDER]".into()),
     };
+    tools::install_builders()?;
     empty(&into)?;
     native_wheel(&into, debug)?;
     PURE.iter().try_for_each(|name| pure_wheel(name, &into))?;
     npm(&into)?;
     library(&into, debug)?;
+    rust(&into)?;
     listed(&into)
 }
 
@@ -41,11 +46,7 @@ fn empty(folder: &Path) -> Result<(), String> {
 /// A program that `cargo xtask tools` fetched.
 fn fetched(path: &str) -> Result<PathBuf, String> {
     let path = root().join("target/drivers").join(path);
-    if path.exists() {
-        Ok(path)
-    } else {
-        Err(format!("{} is missing; make tools fetches it", path.display()))
-    }
+    if path.exists() { Ok(path) } else { Err(format!("{} is missing", path.display())) }
 }
 
 fn native_wheel(into: &Path, debug: bool) -> Result<(), String> {
@@ -60,7 +61,7 @@ fn native_wheel(into: &Path, debug: bool) -> Result<(), String> {
 fn pure_wheel(name: &str, into: &Path) -> Result<(), String> {
     let copy = into.join(format!("{name}-source"));
     succeed(Command::new("cp").arg("-r").arg(root().join("clients").join(name)).arg(&copy))?;
-    let mut pip = Command::new(fetched("clients-django/bin/pip")?);
+    let mut pip = Command::new(fetched("clients-python/bin/pip")?);
     pip.args([
         "wheel",
         "--quiet",
@@ -73,6 +74,7 @@ fn pure_wheel(name: &str, into: &Path) -> Result<(), String> {
     fs::remove_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))
 }
 
+/// The npm package has no native part: it is built where it is installed.
 fn npm(into: &Path) -> Result<(), String> {
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--ignore-scripts", "--pack-destination"]).arg(into);
@@ -93,9 +95,37 @@ fn library(into: &Path, debug: bool) -> Result<(), String> {
     fs::write(&described, text.replace("prefix=/\n", "prefix=${pcfiledir}/../..\n")).map_err(explain)?;
     let unpacked = into.join(&name);
     fs::rename(&staging, &unpacked).map_err(|error| format!("{}: {error}", unpacked.display()))?;
+    packed(into, &name)
+}
+
+/// The crates of the Rust client, as a workspace of their own: a project names `crates/client` in it by its path. They
+/// are not on crates.io, so that a `.crate` file would not find those that it needs.
+fn rust(into: &Path) -> Result<(), String> {
+    let name = format!("sqlcached-client-rust-{}", install::version()?);
+    let place = into.join(&name);
+    let crates = place.join("crates");
+    fs::create_dir_all(&crates).map_err(|error| format!("{}: {error}", crates.display()))?;
+    for each in RUST {
+        succeed(Command::new("cp").arg("-r").arg(root().join("crates").join(each)).arg(&crates))?;
+    }
+    for file in ["Cargo.lock", "LICENSE-MIT", "LICENSE-APACHE"] {
+        succeed(Command::new("cp").arg(root().join(file)).arg(&place))?;
+    }
+    let explain = |error| format!("{}: {error}", place.display());
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).map_err(explain)?;
+    let members = RUST.map(|each| format!("\"crates/{each}\"")).join(", ");
+    let lines = manifest.lines().map(|line| {
+        if line.starts_with("members = ") { format!("members = [{members}]\n") } else { format!("{line}\n") }
+    });
+    fs::write(place.join("Cargo.toml"), lines.collect::<String>()).map_err(explain)?;
+    packed(into, &name)
+}
+
+/// Makes an archive of a folder, and removes the folder.
+fn packed(into: &Path, name: &str) -> Result<(), String> {
     let archive = into.join(format!("{name}.tar.gz"));
-    succeed(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(into).arg(&name))?;
-    fs::remove_dir_all(&unpacked).map_err(|error| format!("{}: {error}", unpacked.display()))
+    succeed(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(into).arg(name))?;
+    fs::remove_dir_all(into.join(name)).map_err(|error| format!("{name}: {error}"))
 }
 
 fn listed(into: &Path) -> Result<(), String> {

@@ -32,7 +32,7 @@ pub(super) fn unpacked(name: &str) -> PathBuf {
     fs::create_dir_all(source.parent().unwrap()).unwrap();
     succeed(Command::new("cp").arg("-r").arg(client(name)).arg(&source));
     let pip = || {
-        let mut pip = Command::new(fetched(NEW).join("bin/pip"));
+        let mut pip = Command::new(fetched("clients-python/bin/pip"));
         pip.env_remove("PIP_FIND_LINKS").env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
         pip
     };

@@ -76,7 +76,8 @@ fn wheels_install() {
 fn unpacked(name: &str) -> PathBuf {
     let place = folder(name);
     let mut tar = Command::new("tar");
-    tar.arg("-xzf").arg(package("sqlcached-client-", ".tar.gz")).arg("-C").arg(&place);
+    let architecture = format!("-linux-{}.tar.gz", std::env::consts::ARCH);
+    tar.arg("-xzf").arg(package("sqlcached-client-", &architecture)).arg("-C").arg(&place);
     succeed(tar.args(["--strip-components", "1"]));
     place
 }
@@ -113,4 +114,35 @@ fn the_npm_package() {
     example.arg(client("node/example.js")).env("NODE_PATH", app.join("node_modules"));
     tell(&mut example, &daemon);
     assert_eq!(succeed(&example).0, HELLO);
+}
+
+/// A program of somebody's own that names the client by its path.
+const RUST_PROGRAM: &str = r#"
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let client = sqlcached_client::Client::connect(&sqlcached_client::Options::new("/run/sqlcached/sock"))?;
+    client.set_key(b"k", b"v", 0, 300)?;
+    Ok(())
+}
+"#;
+
+#[test]
+fn the_rust_client_s_archive() {
+    // Beside the program: a workspace takes what is below it for its own.
+    let (unpacked, app) = (folder("rust-client"), folder("rust-app"));
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(package("sqlcached-client-rust-", ".tar.gz")).arg("-C").arg(&unpacked);
+    succeed(tar.args(["--strip-components", "1"]));
+    let manifest = format!(
+        "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n\
+         sqlcached-client = {{ path = \"{}/crates/client\" }}\n",
+        unpacked.display()
+    );
+    fs::create_dir_all(app.join("src")).unwrap();
+    fs::write(app.join("Cargo.toml"), manifest).unwrap();
+    fs::write(app.join("src/main.rs"), RUST_PROGRAM).unwrap();
+    // The versions that are fetched already.
+    fs::copy(root().join("Cargo.lock"), app.join("Cargo.lock")).unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["check", "--quiet", "--offline"]).current_dir(&app);
+    succeed(cargo.env("CARGO_TARGET_DIR", built("rust-app-target")));
 }

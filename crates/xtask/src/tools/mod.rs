@@ -78,6 +78,11 @@ pub(crate) fn install() -> Result<(), String> {
     packages::install()
 }
 
+/// Makes sure of what builds packages: an environment of Python with maturin.
+pub(crate) fn install_builders() -> Result<(), String> {
+    packages::install_one("clients-python")
+}
+
 /// PHP's drivers are modules of the interpreter.
 fn php_has(module: &str) -> bool {
     let modules = Command::new("php").arg("-m").output();

@@ -47,6 +47,11 @@ pub(super) fn install() -> Result<(), String> {
     PACKAGES.iter().try_for_each(Packages::install)
 }
 
+/// Fetches one set of packages.
+pub(super) fn install_one(name: &str) -> Result<(), String> {
+    PACKAGES.iter().filter(|packages| packages.name == name).try_for_each(Packages::install)
+}
+
 impl Packages {
     /// A copy of the pinning file, made last, says that all of it is there.
     fn install(&self) -> Result<(), String> {
