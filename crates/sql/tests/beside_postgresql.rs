@@ -3,6 +3,7 @@
 mod common;
 
 use common::Db;
+use sql::SqlType;
 use store::value::Value;
 
 fn db() -> Db {
@@ -62,10 +63,12 @@ fn a_column_is_named_by_its_outermost_cast() {
 fn a_cast_of_what_fits_is_no_wider() {
     let mut db = db();
     let types = |db: &mut Db, sql: &str| db.execute(sql, &[]).unwrap().1.types;
-    use sql::SqlType::{Int4, Int8};
-    assert_eq!(types(&mut db, "SELECT CAST(id AS INT), CAST(1 AS int4) FROM t"), [Int4, Int4]);
+    assert_eq!(
+        types(&mut db, "SELECT CAST(id AS INT), CAST(1 AS int4) FROM t"),
+        [SqlType::Int4, SqlType::Int4]
+    );
     // SQLite's casts take what they can of a text, which may be more.
-    assert_eq!(types(&mut db, "SELECT CAST(s AS INT) FROM t"), [Int8]);
+    assert_eq!(types(&mut db, "SELECT CAST(s AS INT) FROM t"), [SqlType::Int8]);
 }
 
 /// ORMs show the detail to who looks for the row in question.
