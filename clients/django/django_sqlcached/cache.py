@@ -31,7 +31,7 @@ from django.core.cache.backends.base import (
 from . import conf
 from .errors import RefusedError, SqlcachedError
 from .leases import LEASE, LEASE_WAIT, Claim, Store, acomputed, computed, in_thread
-from .protocol import KEY_MAX, Item, fitting, wire
+from .protocol import KEY_MAX, fitting, wire
 from .schema import Definition, Index, seconds
 from .table import Table, exptime, row_deadline, shared
 from .values import Values
@@ -238,33 +238,46 @@ class SqlcachedCache(BaseCache):
     def incr(self, key: Any, delta: int = 1, version: Optional[int] = None) -> int:
         """Adds to a number, atomically. As in every backend a missing key is a ``ValueError``."""
         try:
-            number = self._added(self._key(key, version), delta)
+            number = self._added(key, version, delta)
         except SqlcachedError as why:
             number = self._failed(why, None)
         if number is None:
             raise ValueError("Key '%s' not found" % key)
         return number
 
-    def _added(self, key: bytes, delta: int) -> Any:
+    def _added(self, key: Any, version: Optional[int], delta: int) -> Any:
         """The daemon adds to decimal numbers without a sign. The rest is read, computed and stored as long as another
-        client comes first."""
+        client comes first. Either way the row keeps its deadline and its tags."""
+        name = self._key(key, version)
         if type(delta) is int and 0 < delta < 2**63:
             try:
-                return self.table.add_to(key, delta)
+                return self.table.add_to(name, delta)
             except RefusedError:
                 pass
         for _ in range(ATTEMPTS):
-            item = self.table.item(key)
+            item = self.table.item(name)
             if item is None or item.reserved:
                 return None
             number = self._values.load(item.value, item.flags) + delta
-            if self.table.set(key, *self._values.dump(number), self._left(item), cas=item.cas):
+            if self.table.change(self._columns(key, version), self._values.dump(number), item.cas):
                 return number
         raise RefusedError("other clients change the number all the time")
 
-    def _left(self, item: Item) -> int:
-        """The deadline that a row has already."""
-        return exptime(None if item.seconds is None else max(1, item.seconds), has_ttl=self._has_ttl)
+    def incr_version(self, key: Any, delta: int = 1, version: Optional[int] = None) -> int:
+        """Gives a value another version. It keeps its deadline and its tags."""
+        old = self.version if version is None else version
+        before, after = self._row(key, old), self._row(key, old + delta)
+        if self.key_func is not default_key_func or before[1] != after[1]:
+            # The version is a part of the text.
+            number: int = super().incr_version(key, delta, version)
+            return number
+        try:
+            moved = self.table.move(dict(zip(("version", "key"), before)), dict(zip(("version", "key"), after)))
+        except SqlcachedError as why:
+            moved = self._failed(why, False)
+        if not moved:
+            raise ValueError("Key '%s' not found" % key)
+        return old + delta
 
     def close(self, **_: Any) -> None:
         """Connections stay open from one request to the next: opening one costs more than most requests."""
@@ -409,6 +422,12 @@ class SqlcachedCache(BaseCache):
 
     async def adecr(self, key: Any, delta: int = 1, version: Optional[int] = None) -> int:
         return await self.aincr(key, -delta, version)
+
+    async def aincr_version(self, key: Any, delta: int = 1, version: Optional[int] = None) -> int:
+        return await in_thread(self.incr_version, key, delta, version)
+
+    async def adecr_version(self, key: Any, delta: int = 1, version: Optional[int] = None) -> int:
+        return await self.aincr_version(key, -delta, version)
 
     async def ainvalidate_tags(self, *tags: str, soft: bool = False) -> int:
         """As ``invalidate_tags``."""

@@ -95,9 +95,8 @@ class Fragment:
         cls.fields = {
             name: Field(name, kind, getattr(cls, name, MISSING)) for name, kind in {**inherited, **own}.items()
         }
-        declared = {k: v for k, v in vars(cls.__dict__.get("Meta", type)).items() if not k.startswith("__")} if (
-            "Meta" in cls.__dict__
-        ) else {}
+        meta = vars(cls.__dict__["Meta"]) if "Meta" in cls.__dict__ else {}
+        declared = {name: value for name, value in meta.items() if not name.startswith("__")}
         kept = {name: value for name, value in cls.meta.items() if name not in ("abstract", "table", "prefix")}
         cls.meta = {**kept, **declared}
         cls._values = Values(cls.meta.get("serializer"))

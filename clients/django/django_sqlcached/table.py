@@ -26,6 +26,7 @@ DOUBTFUL_MAX = 10_000
 RETRY = 1.0
 
 NO_TABLE = "42P01"
+TAKEN = "23505"
 FORBIDDEN = "42501"
 
 
@@ -375,6 +376,27 @@ class Table:
         )
         values = (cell(*data), tag_list(tags), data[1], row_deadline(seconds))
         return self.changed(text, *values, *key.values(), cas) > 0
+
+    def change(self, key: Mapping[str, Any], data: tuple[bytes, int], cas: int) -> bool:
+        """Replaces the value of a row, which keeps its deadline and tags; whether it still was of that version."""
+        condition, values = self.where(key)
+        text = f"UPDATE {self.quoted} SET {quoted(self.definition.value)} = ?, _flags = ? WHERE {condition} AND _cas = ?"
+        return self.changed(text, cell(*data), data[1], *values, cas) > 0
+
+    def move(self, key: Mapping[str, Any], to: Mapping[str, Any]) -> bool:
+        """Gives a row another key, in the place of a row that has it; whether there was one to move."""
+        condition, values = self.where(key)
+        value = quoted(self.definition.value)
+        # The place of a value that is being computed is no row.
+        changes = ", ".join(f"{quoted(name)} = ?" for name in to)
+        text = f"UPDATE {self.quoted} SET {changes} WHERE {condition} AND NOT ({value} = '' AND _flags = 0)"
+        try:
+            return self.changed(text, *to.values(), *values) > 0
+        except StatementError as why:
+            if why.sqlstate != TAKEN:
+                raise
+        self.delete_where(to)
+        return self.changed(text, *to.values(), *values) > 0
 
     # Rows by condition.
 

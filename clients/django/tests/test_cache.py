@@ -161,6 +161,28 @@ class Numbers(Base):
         with self.assertRaises(ValueError):
             cache.incr("missing")
 
+    def test_numbers_and_versions_keep_their_tags(self):
+        """A number that the daemon could not change itself once lost its tags, and outlived their invalidation."""
+        for key in ("up", "down", "real", "moved"):
+            cache.set(key, 1.5 if key == "real" else 5, 100, tags=["t"])
+        cache.incr("up")
+        cache.decr("down", 9)
+        cache.incr("real")
+        cache.touch("up", 200)
+        cache.set("moved", "old", version=2, tags=["other"])
+        self.assertEqual(cache.incr_version("moved"), 2)
+        self.assertEqual((cache.get("moved"), cache.get("moved", version=2)), (None, 5))
+        left = {row["key"]: (row["tags"], row["ttl"] > 100) for row in cache.rows()}
+        kept = (["t"], False)
+        self.assertEqual(left, {"up": (["t"], True), "down": kept, "real": kept, "moved": kept})
+        self.assertEqual(cache.invalidate_tags("t"), 4)
+        with self.assertRaises(ValueError):
+            cache.incr_version("moved", version=2)
+        cache.set("moved", "kept", version=3)
+        with self.assertRaises(ValueError):
+            cache.incr_version("moved", version=2)
+        self.assertEqual(cache.get("moved", version=3), "kept")
+
     def test_threads_lose_no_step(self):
         cache.set("up", 0)
         cache.set("down", 0)
@@ -339,7 +361,7 @@ class Async(Base):
             self.assertTrue(await cache.atouch("a", 50))
             self.assertTrue(await cache.adelete("b"))
             await cache.adelete_many(["c"])
-            self.assertEqual(await cache.ainvalidate_tags("t"), 0)
+            self.assertEqual(await cache.ainvalidate_tags("t"), 1)
             await cache.aset("d", 1, tags=["t"])
             self.assertEqual(await cache.ainvalidate_tags("t"), 1)
             await cache.aset("e", 1)
