@@ -6,7 +6,9 @@ import ssl
 import threading
 from typing import Any, Mapping, Optional, Union
 
+from asgiref.local import Local
 from django.conf import settings
+from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
@@ -113,6 +115,9 @@ def _forget(*, setting: str, **_: Any) -> None:
             for each in _servers.values():
                 each.close()
             _servers.clear()
+    if setting == "SQLCACHED":
+        # Caches are made again, as Django does after a change of CACHES.
+        caches._connections = Local()  # type: ignore[attr-defined,unused-ignore]
 
 
 setting_changed.connect(_forget)

@@ -4,12 +4,14 @@ import io
 import json
 import threading
 
+import psycopg
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.db import connections
 from django.db.models import Count, Max
 from django.db.models.functions import Length
 from django.test import TransactionTestCase
+from django_sqlcached.testing import sqlcached_server
 from shelf.fragments import BookFragment
 from shelf.orm import BookRow
 
@@ -82,6 +84,38 @@ class Listen(TransactionTestCase):
         self.assertEqual(len(logs.output), 3, logs.output)
         self.assertEqual([row["page"] for row in BookFragment.rows()], [2])
         self.assertIsNone(cache.get("k"))
+
+    def test_after_a_lost_connection_nothing_is_believed(self):
+        """What was announced while nobody listened is unknown."""
+        heard = threading.Event()
+        out = io.StringIO()
+        out.write = lambda text: heard.set()
+        entry = connections.settings["cache"]
+        usual = entry["PORT"]
+        self.addCleanup(entry.update, PORT=usual)
+
+        def listen():
+            call_command("sqlcached_listen", database="cache", notifications=1, stdout=out)
+            connections["cache"].close()
+
+        with sqlcached_server() as database:
+            entry["PORT"] = database.sql_port
+            worker = threading.Thread(target=listen, daemon=True)
+            worker.start()
+            self.assertTrue(heard.wait(20))
+            cache.set("k", 1)
+            heard.clear()
+            with self.assertLogs("django_sqlcached") as logs:
+                database.stop()
+                database.start()
+                self.assertTrue(heard.wait(20))
+            self.assertIsNone(cache.get("k"), logs.output)
+            self.assertIn("was lost", logs.output[0])
+            place = f"host=127.0.0.1 port={database.sql_port} user=app"
+            with psycopg.connect(place, autocommit=True) as other:
+                other.execute("SELECT pg_notify('sqlcached', '{\"target\": \"default\", \"where\": {\"key\": \"k\"}}')")
+            worker.join(20)
+            self.assertFalse(worker.is_alive())
 
     def test_other_databases_have_no_notifications(self):
         with self.assertRaisesMessage(CommandError, "it is no PostgreSQL"):

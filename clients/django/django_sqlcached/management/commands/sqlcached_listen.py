@@ -62,7 +62,9 @@ class Command(BaseCommand):
                     self._flush()
                     lost = False
                 self.stdout.write(f"listening to {channel}")
-                self._listen(connection.connection)
+                # The driver's own errors become Django's.
+                with connection.wrap_database_errors:
+                    self._listen(connection.connection)
             except Error as why:
                 logger.warning("the connection to database %s was lost: %s", database, why)
                 lost = True
