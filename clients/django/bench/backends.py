@@ -18,6 +18,7 @@ import threading
 import time
 
 VALUE = "x" * 1024
+OPERATIONS = ("get", "set", "get_many(100)", "get_or_set, hit")
 
 
 def free_port():
@@ -63,6 +64,7 @@ def calls(cache):
         "get": (lambda number: cache.get("page:5"), 4000),
         "set": (lambda number: cache.set("page:5", VALUE, 300), 4000),
         "get_many(100)": (lambda number: cache.get_many(many), 150),
+        "get_or_set, hit": (lambda number: cache.get_or_set("page:6", VALUE), 4000),
     }
 
 
@@ -70,19 +72,31 @@ def table(rounds, caches, pids):
     work = {name: calls(cache) for name, cache in caches.items()}
     found = {}
     for _ in range(rounds):
-        for operation in ("get", "set", "get_many(100)"):
+        for operation in OPERATIONS:
             for name in caches:
                 call, times = work[name][operation]
                 found.setdefault((operation, name), []).append(measured(call, pids[name], times))
-    print(f"{'call':<15}{'backend':<22}{'client us':>10}{'server us':>10}{'both':>8}{'ratio':>7}")
-    for operation in ("get", "set", "get_many(100)"):
+    print(f"{'call':<17}{'backend':<22}{'client us':>10}{'server us':>10}{'both':>8}{'ratio':>7}")
+    for operation in OPERATIONS:
         base = None
         for name in caches:
             rows = found[operation, name]
             client, server = (statistics.median(each) for each in zip(*rows))
             both = statistics.median(map(sum, rows))
             base = base or both
-            print(f"{operation:<15}{name:<22}{client:>10.1f}{server:>10.1f}{both:>8.1f}{both / base:>7.2f}")
+            print(f"{operation:<17}{name:<22}{client:>10.1f}{server:>10.1f}{both:>8.1f}{both / base:>7.2f}")
+
+
+def with_tags(rounds, cache, pid):
+    """A value with three tags beside the same without."""
+    found = {}
+    for _ in range(rounds):
+        for name, tags in (("set", None), ("set, three tags", ["a", "b", "c"])):
+            call = lambda number, tags=tags: cache.set(f"t{number}", VALUE, 300, tags=tags)  # noqa: E731
+            found.setdefault(name, []).append(measured(call, pid, 2000))
+    for name, rows in found.items():
+        client, server = (statistics.median(each) for each in zip(*rows))
+        print(f"{name:<39}{client:>10.1f}{server:>10.1f}{client + server:>8.1f}")
 
 
 def one_computes(cache):
@@ -190,6 +204,7 @@ def run(rounds, ports, daemon, memcached, processes):
     names = {"PyMemcacheCache": "memcached", "SqlcachedCache": "default", "SqlcachedCache, near": "near"}
     pids = {"PyMemcacheCache": memcached.pid, "SqlcachedCache": daemon.pid, "SqlcachedCache, near": daemon.pid}
     table(rounds, {name: caches[alias] for name, alias in names.items()}, pids)
+    with_tags(rounds, caches["default"], daemon.pid)
     one_computes(caches["default"])
     tags(max(3, rounds // 5), caches["default"], redis and caches[redis])
 
