@@ -39,13 +39,25 @@ pub fn expression(
     expression: &Expr,
     tokens: Range<usize>,
 ) -> Result<String, SqlError> {
+    Ok(typed_expression(catalog, table, definition, expression, tokens)?.0)
+}
+
+/// The same, with its type where that is known.
+pub fn typed_expression(
+    catalog: &Catalog,
+    table: Option<&Arc<Table>>,
+    definition: &Definition<'_>,
+    expression: &Expr,
+    tokens: Range<usize>,
+) -> Result<(String, Option<SqlType>), SqlError> {
     let mut names = Names::of(catalog, &definition.tokens[tokens.clone()], 0, true);
     if let Some(table) = table {
         names.add(table);
     }
     let mut walk = walk(definition, &names, &tokens);
     let out = walk.expression(expression);
-    Ok(finished(walk, out, definition, tokens)?.sql.trim().to_owned())
+    let ty = out.as_ref().ok().and_then(|out| out.ty);
+    Ok((finished(walk, out, definition, tokens)?.sql.trim().to_owned(), ty))
 }
 
 /// A query in SQLite's words. Statements that read the view compute with its columns.

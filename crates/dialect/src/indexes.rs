@@ -71,6 +71,8 @@ pub(super) struct Hidden {
     table: Option<String>,
     /// The column as an expression.
     column: String,
+    /// Its own name.
+    name: String,
     /// What it holds.
     wanted: Vec<Word>,
     /// The same with the sides of a comparison exchanged.
@@ -180,6 +182,7 @@ impl<'a> Translator<'a, '_> {
                 found.push(Hidden {
                     table: once.then(|| called.clone()),
                     column: format!("{}.{}", quoted_name(called), quoted_name(&column.name)),
+                    name: column.name.clone(),
                     exchanged: mirrored(&wanted),
                     wanted,
                     predicate,
@@ -212,6 +215,11 @@ impl<'a> Translator<'a, '_> {
         let Some(_) = longest.filter(|longest| out.len() <= 4 * longest) else { return out };
         let words = out.words();
         match self.hidden.iter().find(|hidden| hidden.holds(&words)) {
+            // An array in a column may have an index over its elements.
+            Some(hidden) if out.ty.is_some_and(SqlType::is_array) => {
+                let name = hidden.name.clone();
+                out.instead(&hidden.column).meaning(Node::Column { table: None, name })
+            }
             Some(hidden) => out.instead(&hidden.column),
             None => out,
         }

@@ -158,6 +158,35 @@ fn an_index_changes_no_answer() {
     }
 }
 
+/// An array that no column holds.
+#[test]
+fn an_expression_may_make_the_array() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE h (k TEXT PRIMARY KEY, list TEXT, n INT);
+         CREATE INDEX h_tags ON h USING gin (string_to_array(list, ','));
+         INSERT INTO h VALUES ('1', 'a,b', 1), ('2', 'b', 2), ('3', '', 3), ('4', NULL, NULL)",
+    );
+    for (condition, index, keys) in [
+        ("'b' = ANY (string_to_array(list, ','))", "h_tags", "1;2"),
+        ("string_to_array(list, ',') && '{a,x}'", "h_tags", "1"),
+        ("string_to_array(h.list, ',') @> ARRAY['b']", "h_tags", "1;2"),
+    ] {
+        let sql = format!("SELECT k FROM h WHERE {condition} ORDER BY k");
+        assert_eq!(db.query(&sql), keys, "{sql}");
+        let plan = plan(&mut db, &sql);
+        assert!(plan.contains(index), "{sql}: {plan}");
+    }
+    let shown = "SELECT indexdef FROM pg_indexes WHERE indexname = 'h_tags'";
+    let definition = db.query(shown);
+    assert_eq!(definition, "CREATE INDEX h_tags ON public.h USING gin (string_to_array(list, ','))");
+    db.run("DROP INDEX h_tags");
+    db.run(&definition);
+    assert_eq!(db.query(shown), definition);
+    assert_eq!(db.affected("DELETE FROM h WHERE 'b' = ANY (string_to_array(list, ','))"), 2);
+    assert_eq!(db.query("SELECT count(*) FROM h"), "2");
+}
+
 /// To drop what has a tag is what tags are for: it needs no SQLite.
 #[test]
 fn tags_need_no_sqlite() {

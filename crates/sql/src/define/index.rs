@@ -8,7 +8,7 @@ use sqltext::ast::Expr;
 use sqltext::definition::{CreateIndex, Term};
 use sqltext::token::{Token, tokens};
 use store::definition::{
-    Collation, ColumnDef, Generated, IndexDef, NAME_BYTES_MAX, NUMERIC_COLLATION, TableDef,
+    Collation, ColumnDef, Generated, IndexDef, NAME_BYTES_MAX, NUMERIC_COLLATION, SqlType, TableDef,
 };
 
 use super::table::collation;
@@ -115,7 +115,7 @@ pub(super) fn index_form(words: &Words<'_>, def: &TableDef, terms: &[Term]) -> R
             def.column_index(&name.value).ok_or_else(|| no_column(def, &name.value))?
         } else {
             let name = hidden_name(def, form.hidden.len());
-            form.hidden.push(expression_column(&name, words.of_tokens(expression, tokens)?)?);
+            form.hidden.push(expression_column(&name, words.typed(expression, tokens)?)?);
             def.columns.len() + form.hidden.len() - 1
         };
         form.index.columns.push(column);
@@ -161,11 +161,13 @@ fn no_column(def: &TableDef, name: &str) -> SqlError {
 }
 
 /// The hidden column of an indexed expression. It has the affinity of the expression, so that comparisons with it are
-/// those with the expression: only a cast has one.
-fn expression_column(name: &str, sql: String) -> Result<ColumnDef, SqlError> {
+/// those with the expression: only a cast has one. An array is text in any case, and has elements to be indexed.
+fn expression_column(name: &str, (sql, ty): (String, Option<SqlType>)) -> Result<ColumnDef, SqlError> {
+    let array = ty.filter(|ty| ty.is_array() && ty.enumeration().is_none()).map(SqlType::sql_name);
     // Decimal numbers have their collation behind the cast.
-    let decimal = sql.ends_with(NUMERIC_COLLATION).then(|| "NUMERIC".to_owned());
-    let column = ColumnDef::new(name, &decimal.or_else(|| cast_type(&sql)).unwrap_or_default())?;
+    let decimal = || sql.ends_with(NUMERIC_COLLATION).then(|| "NUMERIC".to_owned());
+    let declared = array.or_else(decimal).or_else(|| cast_type(&sql));
+    let column = ColumnDef::new(name, &declared.unwrap_or_default())?;
     Ok(ColumnDef { hidden: true, generated: Some(Generated { sql, stored: true }), ..column })
 }
 

@@ -8,6 +8,7 @@ use sqltext::ast::Expr;
 use sqltext::definition::{Definition, Expression, Part, Read};
 use sqltext::token::Kind;
 use store::Table;
+use store::definition::SqlType;
 
 use super::written;
 use crate::core::Core;
@@ -33,6 +34,15 @@ impl<'w> Words<'w> {
     /// An expression that is a part of another.
     pub(super) fn of_tokens(&self, expression: &Expr, tokens: Range<usize>) -> Result<String, SqlError> {
         definition::expression(&self.core.catalog, self.table, self.definition, expression, tokens)
+    }
+
+    /// The same, with its type where that is known.
+    pub(super) fn typed(
+        &self,
+        expression: &Expr,
+        tokens: Range<usize>,
+    ) -> Result<(String, Option<SqlType>), SqlError> {
+        definition::typed_expression(&self.core.catalog, self.table, self.definition, expression, tokens)
     }
 
     /// A default in which sequences have the names that are the same for every session.
