@@ -21,6 +21,8 @@ enum What {
     Table,
     View,
     Sequence,
+    Function,
+    Procedure,
     /// The sequence of a table's identity column, which the table's name stands for.
     Numbers,
 }
@@ -30,6 +32,8 @@ impl What {
         match self {
             Self::Table => "table",
             Self::View => "view",
+            Self::Function => "function",
+            Self::Procedure => "procedure",
             Self::Sequence | Self::Numbers => "sequence",
         }
     }
@@ -57,6 +61,7 @@ impl Object {
     fn change(&self, store: &Store, change: &mut store::AccessChange<'_>) -> Result<(), SqlError> {
         Ok(match self.what {
             What::Numbers => store.change_numbers_access(&self.name, change),
+            What::Function | What::Procedure => store.change_routine_access(&self.name, change),
             _ => store.change_access(&self.name, change),
         }?)
     }
@@ -85,6 +90,11 @@ fn objects(catalog: &Catalog) -> Vec<Object> {
     for own in catalog.sequences() {
         let (name, access) = (own.def().name.clone(), own.def().access.clone());
         all.push(Object { what: What::Sequence, name, access, columns: Vec::new() });
+    }
+    for own in catalog.routines() {
+        let what = if own.returns.is_some() { What::Function } else { What::Procedure };
+        let (name, access) = (own.name.clone(), own.access.clone());
+        all.push(Object { what, name, access, columns: Vec::new() });
     }
     all
 }
@@ -137,7 +147,9 @@ pub(crate) fn drops(catalog: &Catalog, roles: &[String], cascade: bool) -> Vec<S
     let sequences = catalog.sequences().iter().map(|own| own.def()).filter(alone);
     let sequences: Vec<_> = sequences.map(|def| written(&def.namespace, def.own_name())).collect();
     let cascade = if cascade { " CASCADE" } else { "" };
-    let kinds = [("VIEW", views), ("TABLE", tables), ("SEQUENCE", sequences)];
+    let routines = catalog.routines().iter().filter(|own| owned(&own.access.owner));
+    let routines: Vec<_> = routines.map(|own| written(&own.namespace, own.own_name())).collect();
+    let kinds = [("ROUTINE", routines), ("VIEW", views), ("TABLE", tables), ("SEQUENCE", sequences)];
     let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
     kinds.map(|(kind, names)| format!("DROP {kind} {}{cascade}", names.join(", "))).collect()
 }
@@ -173,7 +185,14 @@ fn take_from(grants: &mut Vec<Grant>, role: &str) {
 pub(crate) fn reassign(store: &Store, roles: &[String], to: &str) -> Result<(), SqlError> {
     let owned = |object: &Object| roles.iter().any(|role| object.is_owned(role));
     for object in objects(&store.catalog()).iter().filter(|object| owned(object)) {
-        sql::hand_over(store, &object.name, to)?;
+        if matches!(object.what, What::Function | What::Procedure) {
+            object.change(store, &mut |access| {
+                access.whole.hand_over(to, Privileges::EXECUTE);
+                Ok(())
+            })?;
+        } else {
+            sql::hand_over(store, &object.name, to)?;
+        }
     }
     Ok(())
 }

@@ -113,6 +113,18 @@ impl Default for Limits {
 /// Bytes of a value that a message shows: as many as PostgreSQL's messages do.
 pub(crate) const SHOWN_BYTES_MAX: usize = 64;
 
+/// Statements of a function or procedure: what does more is a program of its client's.
+pub(crate) const ROUTINE_STATEMENTS_MAX: usize = 64;
+
+/// Parameters of a function or procedure, PostgreSQL's.
+pub(crate) const ROUTINE_PARAMETERS_MAX: usize = 100;
+
+/// Functions and procedures that call one another: each takes some of its thread's stack.
+pub(crate) const CALLS_DEEP_MAX: usize = 16;
+
+/// How often a call runs again because others changed its rows meanwhile, before it is refused.
+pub(crate) const CALLS_AGAIN_MAX: usize = 8;
+
 /// Rows that a transaction committed before a definition and that `ROLLBACK` removes one by one; of more, all rows of
 /// the table go. They are kept by their keys.
 pub(crate) const UNDONE_ROWS_MAX: usize = 65_536;

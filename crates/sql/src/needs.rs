@@ -103,6 +103,15 @@ impl Needs {
         relations
     }
 
+    /// The tables and views that the statement names itself.
+    pub(crate) fn relations(&self) -> Vec<String> {
+        let own = self.each.iter().filter(|need| need.owner.is_none());
+        let mut names: Vec<String> = own.map(|need| need.relation.to_string()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Takes in those of a part of the statement.
     pub(crate) fn join(&mut self, part: &Self) {
         let new = |need: &&Need| !self.each.contains(need);

@@ -91,6 +91,11 @@ impl Prepared {
         self.plan.takes(rows)
     }
 
+    /// The tables and views that it names.
+    pub(crate) fn relations(&self) -> Vec<String> {
+        self.needs.relations()
+    }
+
     /// The plan itself, to run it apart.
     pub(crate) fn plan_mut(&mut self) -> &mut Plan {
         &mut self.plan

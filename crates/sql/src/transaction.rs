@@ -218,6 +218,17 @@ fn begin(session: &mut Session, modes: Modes) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// The statements of a function or procedure that is called alone are a transaction.
+pub(crate) fn begin_call(session: &mut Session) {
+    let read_only = session.default_read_only();
+    session.block = Some(Box::new(Block::new(read_only, None, session.allowance().account())));
+}
+
+/// Its end.
+pub(crate) fn commit_call(store: &Store, session: &mut Session) -> Result<(), SqlError> {
+    commit(store, session, false).map(drop)
+}
+
 /// A level is accepted, and what it is answered with is true.
 fn say_isolation(session: &mut Session, modes: Modes) {
     let asked = modes.isolation.filter(|asked| *asked != ISOLATION && *asked != "read uncommitted");

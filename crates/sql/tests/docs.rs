@@ -13,7 +13,7 @@ fn run(page: &str) -> usize {
     let mut count = 0;
     for block in page.split("```sql\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default();
-        for sql in block.split(";\n").map(str::trim).filter(|sql| !sql.is_empty()) {
+        for sql in sql::split_statements(block).map(|piece| piece.sql) {
             db.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
             count += 1;
         }

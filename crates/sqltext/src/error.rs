@@ -54,6 +54,10 @@ pub mod state {
     pub const BAD_PARAMETER: &str = "22023";
     /// What must be done once would be done twice.
     pub const CARDINALITY: &str = "21000";
+    /// A parameter that there is not.
+    pub const UNKNOWN_PARAMETER: &str = "42P02";
+    /// A function or procedure that cannot be.
+    pub const BAD_ROUTINE: &str = "42P13";
     /// A privilege that such an object does not have, or one that others depend on.
     pub const INVALID_GRANT: &str = "0LP01";
     /// A value that is no value of the type.

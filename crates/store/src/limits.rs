@@ -56,6 +56,9 @@ pub const ENUM_TYPES_MAX: usize = 1_000;
 /// Most schemas: tools list them all, and a search path tries each of its own.
 pub const NAMESPACES_MAX: usize = 1_000;
 
+/// Most functions and procedures: all definitions are written at each change.
+pub const ROUTINES_MAX: usize = 1_000;
+
 /// Most sequences: all definitions are written at each change, and for each thousand numbers that one gives out.
 pub const SEQUENCES_MAX: usize = 1_000;
 

@@ -1,7 +1,7 @@
 //! The numbers by which PostgreSQL's clients know tables, indexes and constraints: functions of what they name, so
 //! that they are the same in every thread, and after every restart that keeps the tables.
 
-use store::definition::{SequenceDef, ViewDef};
+use store::definition::{RoutineDef, SequenceDef, ViewDef};
 use store::{TABLES_MAX, Table};
 
 /// PostgreSQL's own objects have smaller numbers.
@@ -46,6 +46,11 @@ pub(super) fn oid_of_name(what: Named, table: u32, name: &str) -> u32 {
 /// The number of a sequence of its own, behind those of all tables.
 pub(super) fn oid_of_sequence(sequence: &SequenceDef) -> u32 {
     FIRST_USER_OID + u32::from(TABLES_MAX) + u32::from(sequence.id)
+}
+
+/// The number of a function or procedure, behind those of all sequences.
+pub(super) fn oid_of_routine(routine: &RoutineDef) -> u32 {
+    FIRST_USER_OID + u32::from(TABLES_MAX) + (1 << 16) + u32::from(routine.id)
 }
 
 /// The number of a view.

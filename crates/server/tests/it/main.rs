@@ -19,6 +19,7 @@ mod ownership;
 mod pg;
 mod postgres;
 mod random_postgresql;
+mod routines;
 mod sasl;
 mod scram;
 mod stampede;

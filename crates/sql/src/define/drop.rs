@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pgcatalog::sequence::column_of;
 use pgcatalog::system;
 use sqltext::definition::{Drop, Name, ObjectKind};
-use store::definition::{ForeignKey, IndexDef, TableDef, ViewDef};
+use store::definition::{ForeignKey, IndexDef, RoutineDef, TableDef, ViewDef};
 
 use store::{BUILT_IN, Sequence};
 
@@ -87,6 +87,7 @@ fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError
         ObjectKind::Schema => schema::refuse_needed(&core.catalog, name, dropped.cascade),
         ObjectKind::Sequence => refuse_needed_sequence(core, name, dropped.cascade),
         ObjectKind::Table if name.eq_ignore_ascii_case(BUILT_IN) => Ok(core.store.drop_table(name)?),
+        ObjectKind::Table | ObjectKind::View => refuse_used(core, dropped, name),
         ObjectKind::Index => {
             let Some(owner) = core.catalog.index_owner(name) else { return Ok(()) };
             let name = within(owner.def(), name).unwrap_or(name);
@@ -100,6 +101,23 @@ fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError
         }
         _ => Ok(()),
     }
+}
+
+/// A function whose body was no text keeps what it needs.
+fn refuse_used(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> {
+    let Some(user) = users_of(core, name).into_iter().find(|_| !dropped.cascade) else { return Ok(()) };
+    let what = if dropped.kind == ObjectKind::View { "view" } else { "table" };
+    let message = format!("cannot drop {what} {name} because other objects depend on it");
+    Err(SqlError::new(state::DEPENDED_ON, message)
+        .with_detail(format!("{} {} depends on {what} {name}", user.word(), user.name))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+}
+
+/// Functions and procedures that need a table or view.
+fn users_of(core: &Core, name: &str) -> Vec<Arc<RoutineDef>> {
+    let catalog = core.store.catalog();
+    let needs = |own: &&Arc<RoutineDef>| own.needs.iter().any(|need| need.eq_ignore_ascii_case(name));
+    catalog.routines().iter().filter(needs).cloned().collect()
 }
 
 /// The sequence of a numbered column stays, and without `CASCADE` one whose numbers a default takes.
@@ -136,8 +154,24 @@ impl Going<'_> {
         Ok(())
     }
 
+    fn routine(&mut self, own: &RoutineDef) -> Result<(), SqlError> {
+        self.core.store.drop_routine(&own.name)?;
+        self.done.undo.push(Undo::RoutineGone(Box::new(own.clone())));
+        Ok(())
+    }
+
+    /// The functions and procedures that need what goes, go with it.
+    fn users(&mut self, name: &str) -> Result<(), SqlError> {
+        for own in users_of(self.core, name) {
+            self.done.notes.push(Note::plain(format!("drop cascades to {} {}", own.word(), own.name)));
+            self.routine(&own)?;
+        }
+        Ok(())
+    }
+
     fn table(&mut self, name: &str, cascade: bool) -> Result<(), SqlError> {
         if cascade {
+            self.users(name)?;
             self.readers(name)?;
         }
         let catalog = self.core.store.catalog();
@@ -204,7 +238,10 @@ impl Going<'_> {
         self.done.notes.extend(schema::note(&all));
         let notes = self.done.notes.len();
         for (kind, own) in all {
-            if self.core.store.catalog().has(&own) {
+            let routine = self.core.store.catalog().routine(&own).cloned();
+            if let Some(routine) = routine.filter(|routine| routine.word() == kind) {
+                self.routine(&routine)?;
+            } else if self.core.store.catalog().has(&own) {
                 match kind {
                     "table" => self.table(&own, true)?,
                     "view" => self.view(&own, true)?,
@@ -222,6 +259,7 @@ impl Going<'_> {
 
     fn view(&mut self, name: &str, cascade: bool) -> Result<(), SqlError> {
         if cascade {
+            self.users(name)?;
             self.readers(name)?;
         }
         // It may have gone with one that was named before.
@@ -236,6 +274,7 @@ impl Going<'_> {
         while let Some(view) = reader_of(self.core, name) {
             self.readers(&view.name)?;
             self.done.notes.push(Note::plain(format!("drop cascades to view {}", view.name)));
+            self.users(&view.name)?;
             self.core.store.drop_view(&view.name)?;
             self.done.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(&view))));
         }

@@ -10,8 +10,8 @@ use sqltext::role::RoleRef;
 use store::definition::{Access, Grant, Privileges, SequenceDef, TableDef};
 use store::{Store, TableAccess};
 
-use super::rights;
 use super::{Defined, Note, Undo};
+use super::{rights, routine};
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::governed::{Governed, What};
@@ -35,6 +35,10 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
         }
         GrantedOn::AllSequences(schemas) => all_of(core, sql, schemas, Kind::Sequence)?,
         GrantedOn::Routines(kind, routines) => {
+            let is_own = |own: &Routine| core.catalog.routine(&own.name).is_some();
+            if routines.iter().any(is_own) {
+                return routine::grant(core, sql, grants, routines, &grants.to);
+            }
             routines.iter().try_for_each(|routine| refuse_unknown(kind, routine))?;
             return open("built-in functions");
         }
@@ -117,7 +121,7 @@ fn all_of(core: &Core, sql: &str, schemas: &[Name], kind: Kind) -> Result<Vec<St
 }
 
 /// A role's name; `None`: everybody.
-fn grantee(core: &Core, to: &GrantedTo) -> Result<Option<String>, SqlError> {
+pub(super) fn grantee(core: &Core, to: &GrantedTo) -> Result<Option<String>, SqlError> {
     match to {
         GrantedTo::Public => Ok(None),
         GrantedTo::Role(role) => named(core, role).map(Some),

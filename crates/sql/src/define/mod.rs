@@ -15,6 +15,7 @@ mod like;
 mod method;
 mod of_query;
 pub(crate) mod rights;
+pub(crate) mod routine;
 mod schema;
 mod sequence;
 mod table;
@@ -126,6 +127,8 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
             index::create(core, &words(core.catalog.table(&wanted.table.text)), wanted)
         }
         What::CreateView(wanted) => view::create(core, &words(None), wanted),
+        What::CreateRoutine(_) => Err(SqlError::new(state::INTERNAL, "a routine is made by the executor")),
+        What::DropRoutine(dropped) => routine::drop(core, dropped),
         What::Drop(dropped) => drop::run(core, &words(None), dropped),
         What::CreateEnum(wanted) => enumeration::create(core, wanted),
         What::AlterEnum(wanted) => enumeration::alter(core, &words(None), wanted),
@@ -217,7 +220,7 @@ fn check_column_name(name: &str) -> Result<(), SqlError> {
 }
 
 /// A column of a declared type.
-fn typed_column(catalog: &Catalog, name: &str, declared: &str) -> Result<ColumnDef, SqlError> {
+pub(crate) fn typed_column(catalog: &Catalog, name: &str, declared: &str) -> Result<ColumnDef, SqlError> {
     let bare = declared.strip_suffix("[]").map(str::trim_end);
     match catalog.enumeration(bare.unwrap_or(declared)) {
         Some(own) => Ok(ColumnDef::of_enum(name, own, bare.is_some())),

@@ -32,6 +32,13 @@ pub(crate) fn check(core: &Core, identity: &Identity, definition: &Definition<'_
             let replaced = core.catalog.view(&wanted.name.text).is_some() && wanted.replace;
             if replaced { checked.owns(&wanted.name.text) } else { checked.creates(&wanted.name) }
         }
+        What::CreateRoutine(wanted) => match core.catalog.routine(&wanted.name.text) {
+            Some(_) if wanted.replace => checked.owns_routine(&wanted.name.text),
+            _ => checked.creates(&wanted.name),
+        },
+        What::DropRoutine(dropped) => {
+            dropped.names.iter().try_for_each(|name| checked.owns_routine(&name.text))
+        }
         What::CreateIndex(wanted) => checked.owns(&wanted.table.text),
         What::AlterTable(alter) => {
             checked.owns(&alter.table.text)?;
@@ -159,6 +166,13 @@ impl Checked<'_> {
 
     fn owns(&self, name: &str) -> Result<(), SqlError> {
         owner(self.core, &self.holder, name)
+    }
+
+    fn owns_routine(&self, name: &str) -> Result<(), SqlError> {
+        match self.core.catalog.routine(name) {
+            Some(routine) if !self.holder.owns(&routine.access) => Err(no_owner(routine.word(), name)),
+            _ => Ok(()),
+        }
     }
 
     fn owns_index(&self, index: &str) -> Result<(), SqlError> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use pgcatalog::sequence;
 use store::definition::access::take_back;
-use store::definition::{EnumDef, Grant, IndexDef, NamespaceDef, Privileges, SequenceDef, TableDef, ViewDef};
+use store::definition::{
+    EnumDef, Grant, IndexDef, NamespaceDef, Privileges, RoutineDef, SequenceDef, TableDef, ViewDef,
+};
 use store::{Expect, Store, Table};
 
 use super::grant::hand_over;
@@ -46,6 +48,10 @@ pub(crate) enum Undo {
     View(String),
     /// The view is made again.
     ViewGone(Box<ViewDef>),
+    /// The function or procedure is dropped.
+    Routine(String),
+    /// The function or procedure is made again, or is as it was.
+    RoutineGone(Box<RoutineDef>),
     /// The enum type is dropped.
     Enum(String),
     /// The enum type is made again.
@@ -250,6 +256,8 @@ impl Undo {
                 }
                 Ok(store.create_view(*view, true)?)
             }
+            Self::Routine(name) => Ok(store.drop_routine(&name)?),
+            Self::RoutineGone(routine) => Ok(store.create_routine(*routine, true)?),
             Self::Enum(name) => Ok(store.drop_enum(&name)?),
             Self::EnumGone(own) => Ok(store.create_enum(EnumDef::clone(&own))?),
             Self::EnumAltered(name, before) => {

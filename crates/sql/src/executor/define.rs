@@ -92,8 +92,15 @@ impl Executor {
             What::AlterTable(alter) => self.write_before(session, &alter.table.text)?,
             _ => {}
         }
+        let made = match &definition.what {
+            What::CreateRoutine(wanted) => Some((self.routine_of(wanted)?, wanted.replace)),
+            _ => None,
+        };
         let reach = Reach::Reads(None);
         let defined = self.core.within(session, Some("a definition"), reach, |core| {
+            if let Some((made, replace)) = made {
+                return define::routine::create(core, made, replace);
+            }
             let sight = Rc::clone(&core.sight);
             let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
             store::stoppable(Rc::new(must_stop), || define::run(core, &definition))

@@ -50,7 +50,10 @@ impl Executor {
         prepared.map_or(Ok(()), |prepared| prepared.check_needs(&self.core, session.identity()))
     }
 
-    fn described(&mut self, sql: &str, chosen: Chosen<'_>) -> Result<Description, SqlError> {
+    pub(super) fn described(&mut self, sql: &str, chosen: Chosen<'_>) -> Result<Description, SqlError> {
+        if let Some(description) = self.describe_call(sql, chosen)? {
+            return Ok(description);
+        }
         if self.cache.get(sql).is_none() {
             match self.prepare_rows(sql, &[], None) {
                 Ok(Some(prepared)) => self.cache.put(sql, prepared),
@@ -121,7 +124,11 @@ impl Executor {
         let kind = kind_of(sql)?;
         if matches!(
             kind,
-            StatementKind::Define | StatementKind::Block | StatementKind::Transaction | StatementKind::Empty
+            StatementKind::Define
+                | StatementKind::Call
+                | StatementKind::Block
+                | StatementKind::Transaction
+                | StatementKind::Empty
         ) {
             return Ok(None);
         }
@@ -145,6 +152,9 @@ impl Executor {
         let Self { core, cache, .. } = self;
         if let Some(prepared) = cache.get(&key) {
             return core.run_prepared(session, prepared, parameters, out);
+        }
+        if let Some(done) = self.run_call(session, sql, parameters, chosen, out)? {
+            return Ok(done);
         }
         let Some(mut prepared) = self.prepare_rows(sql, chosen, None)? else {
             return self.run_unchosen(session, text, parameters, out);

@@ -1,10 +1,12 @@
 //! Runs statements: one executor for each SQL thread, with a connection and a statement cache of its own.
 
+mod call;
 mod compile;
 mod define;
 mod describe;
 mod opened;
 mod parts;
+mod routine;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -62,6 +64,8 @@ pub struct Executor {
     meaning: (Option<Zone>, LikeStyle),
     /// Where they look for names without a schema.
     path: Option<Arc<[String]>>,
+    /// How many functions and procedures are being called, one by the other.
+    depth: usize,
 }
 
 /// Knows whether an answer began, for then a statement cannot start again.
@@ -137,6 +141,7 @@ impl Executor {
             orders,
             meaning,
             path: None,
+            depth: 0,
         };
         executor.register_tables()?;
         Ok(executor)
@@ -336,6 +341,9 @@ impl Executor {
             return core.run_prepared(session, prepared, parameters, out);
         }
         check_size(sql)?;
+        if let Some(done) = self.run_call(session, sql, parameters, &[], out)? {
+            return Ok(done);
+        }
         if self.core.native
             && parameters.is_empty()
             && let Some(rows) = rows_of(sql)

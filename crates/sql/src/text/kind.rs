@@ -23,6 +23,8 @@ pub(crate) enum StatementKind {
     /// A definition: `CREATE`, `DROP`, `ALTER`, `TRUNCATE`, `COMMENT`, `GRANT`. Or upkeep that the store does by
     /// itself: `ANALYZE`, `REINDEX`, `VACUUM`.
     Define,
+    /// `CALL`
+    Call,
     /// `DO`: several definitions.
     Block,
     /// `BEGIN`, `COMMIT`, `SAVEPOINT` and their like.
@@ -63,6 +65,7 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
         "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "GRANT" | "REVOKE" | "ANALYZE" | "REINDEX"
         | "VACUUM" => StatementKind::Define,
+        "CALL" => StatementKind::Call,
         "DO" => StatementKind::Block,
         "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ABORT" => {
             StatementKind::Transaction

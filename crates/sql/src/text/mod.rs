@@ -1,5 +1,6 @@
 //! SQL text before anything runs: what kind of statement it is, and its parameters.
 
+pub(crate) mod call;
 pub(crate) mod explain;
 pub(crate) mod kind;
 pub(crate) mod normal;

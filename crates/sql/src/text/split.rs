@@ -13,13 +13,13 @@ pub struct Piece<'a> {
 
 /// The statements of a text in their order; what holds nothing but blanks and comments is none.
 ///
-/// A semicolon in a literal, a quoted name or a comment is part of it, and the body of a `CREATE TRIGGER` reaches
-/// to its `END`. Nothing is judged here: each statement is, when it is run.
+/// A semicolon in a literal, a quoted name or a comment is part of it, and the body of a `CREATE TRIGGER` or of a
+/// function (`BEGIN ATOMIC`) reaches to its `END`. Nothing is judged here: each statement is, when it is run.
 pub fn split_statements(sql: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut tokens = Tokens::new(sql);
     std::iter::from_fn(move || {
         let first = tokens.find(|token| !token.is_sign(";"))?;
-        let end = if is_trigger(&first, &tokens) {
+        let end = if is_trigger(&first, &tokens) || is_atomic(&first, &tokens) {
             end_of_trigger(&mut tokens)
         } else {
             tokens.find(|token| token.is_sign(";")).map(|token| token.start)
@@ -32,6 +32,16 @@ pub fn split_statements(sql: &str) -> impl Iterator<Item = Piece<'_>> {
 fn is_trigger(first: &Token<'_>, rest: &Tokens<'_>) -> bool {
     let what = rest.clone().find(|token| !token.is("TEMP") && !token.is("TEMPORARY"));
     first.is("CREATE") && what.is_some_and(|token| token.is("TRIGGER"))
+}
+
+/// Whether a function or procedure has a body of statements, not of text.
+fn is_atomic(first: &Token<'_>, rest: &Tokens<'_>) -> bool {
+    let mut words = rest.clone().filter(|token| !token.is("OR") && !token.is("REPLACE"));
+    if !first.is("CREATE") || !words.next().is_some_and(|token| token.is_any(&["FUNCTION", "PROCEDURE"])) {
+        return false;
+    }
+    let mut head = words.take_while(|token| !token.is_sign(";"));
+    head.any(|token| token.is("BEGIN")) && head.next().is_some_and(|token| token.is("ATOMIC"))
 }
 
 /// The body's own semicolons follow its statements; the one behind `END` is the trigger's.
@@ -78,6 +88,16 @@ mod tests {
         ] {
             assert_eq!(split(sql), pieces, "{sql}");
         }
+    }
+
+    #[test]
+    fn a_functions_body_belongs_to_it() {
+        let function = "create or replace procedure p(a int) begin atomic delete from t; select case when 1 then 2 end; end";
+        assert_eq!(split(&format!("{function}; select 1")), [function, "select 1"]);
+        assert_eq!(
+            split("create procedure p() language sql as 'a; b'; end"),
+            ["create procedure p() language sql as 'a; b'", "end"]
+        );
     }
 
     #[test]

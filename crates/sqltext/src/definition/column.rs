@@ -35,8 +35,13 @@ impl Reader<'_, '_> {
 
     /// A type, in one spelling: words with a blank between, `(10, 2)`, `[]`.
     pub(super) fn declared(&mut self) -> Result<String, SqlError> {
+        self.declared_before(&[])
+    }
+
+    /// The same before one of these words.
+    pub(super) fn declared_before(&mut self, ends: &[&str]) -> Result<String, SqlError> {
         let mut parts: Vec<String> = Vec::new();
-        while let Some(token) = self.peek().copied() {
+        while let Some(token) = self.peek().copied().filter(|token| !token.is_any(ends)) {
             if token.is_sign("(") && !parts.is_empty() {
                 parts.push(self.modifier()?);
             } else if self.array()? {

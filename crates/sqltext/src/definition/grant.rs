@@ -207,7 +207,7 @@ const OPEN: &[&str] = &["DATABASE", "LANGUAGE", "TYPE", "DOMAIN", "TABLESPACE"];
 
 /// A function or procedure, with its arguments as they are written.
 fn routine(reader: &mut Reader<'_, '_>) -> Result<Routine, SqlError> {
-    let name = reader.object()?.text;
+    let name = reader.routine()?.text;
     let Some(first) = reader.peek().filter(|token| token.is_sign("(")) else {
         return Ok(Routine { name, arguments: None });
     };

@@ -10,8 +10,6 @@ use crate::error::{SqlError, state};
 const REFUSED: &[(&str, &str, &str)] = &[
     ("TRIGGER", "a trigger", "use generated columns for derived values and CHECK to refuse rows"),
     ("DATABASE", "a database of your own", "there is one database; any name connects to it"),
-    ("FUNCTION", "a function of your own", "docs/functions.md lists the available functions"),
-    ("PROCEDURE", "a procedure", "send its statements, between BEGIN and COMMIT if they belong together"),
     ("AGGREGATE", "an aggregate of your own", "docs/functions.md lists the available functions"),
     ("DOMAIN", "a domain", "use a CHECK to limit the values of a column"),
     ("MATERIALIZED", "a materialized view", "CREATE TABLE ... WITH (ttl = '5 min') AS keeps a query's rows"),
@@ -70,12 +68,24 @@ impl Reader<'_, '_> {
         let only: &[&'static str] = match (unique, unlogged) {
             (true, _) => &["INDEX"],
             (_, true) => &["TABLE"],
-            _ => &["TABLE", "INDEX", "VIEW", "TYPE", "VIRTUAL", "SCHEMA", "SEQUENCE", "EXTENSION", "EXPIRY"],
+            _ => &[
+                "TABLE",
+                "INDEX",
+                "VIEW",
+                "TYPE",
+                "VIRTUAL",
+                "SCHEMA",
+                "SEQUENCE",
+                "EXTENSION",
+                "EXPIRY",
+                "FUNCTION",
+                "PROCEDURE",
+            ],
         };
         let place = self.place();
         let Some(kind) = self.any_word(only) else { return Err(self.unexpected()) };
-        if replace && kind != "VIEW" {
-            return Err(SqlError::not_supported("OR REPLACE of other objects than views"));
+        if replace && !["VIEW", "FUNCTION", "PROCEDURE"].contains(&kind) {
+            return Err(SqlError::not_supported("OR REPLACE of other objects than views and functions"));
         }
         Ok(match kind {
             "TABLE" => What::CreateTable(Box::new(self.create_table(temporary)?)),
@@ -85,6 +95,9 @@ impl Reader<'_, '_> {
             "SCHEMA" => What::CreateSchema(self.create_schema()?),
             "SEQUENCE" => What::CreateSequence(Box::new(self.create_sequence(temporary)?)),
             "EXTENSION" => What::Known(self.known(false, place)?),
+            "FUNCTION" | "PROCEDURE" => {
+                What::CreateRoutine(Box::new(self.create_routine(replace, kind == "FUNCTION")?))
+            }
             "EXPIRY" => {
                 self.expect_word("RULE")?;
                 What::CreateRule(self.create_rule()?)
@@ -104,6 +117,9 @@ impl Reader<'_, '_> {
 
     fn drop_what(&mut self) -> Result<What, SqlError> {
         let place = self.place();
+        if let Some(word) = self.any_word(&["FUNCTION", "PROCEDURE", "ROUTINE"]) {
+            return self.drop_routine(word).map(What::DropRoutine);
+        }
         let kinds = &["TABLE", "INDEX", "VIEW", "TYPE", "SCHEMA", "SEQUENCE", "EXTENSION", "EXPIRY"];
         Ok(match self.any_word(kinds) {
             Some("TABLE") => What::Drop(self.drop(ObjectKind::Table)?),

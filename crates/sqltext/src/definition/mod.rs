@@ -19,6 +19,7 @@ mod kinds;
 mod object;
 mod reader;
 pub mod role;
+mod routine;
 mod rule;
 mod schema;
 mod sequence;
@@ -56,6 +57,10 @@ pub enum What {
     CreateIndex(Box<CreateIndex>),
     /// `CREATE VIEW`
     CreateView(Box<CreateView>),
+    /// `CREATE FUNCTION`, `CREATE PROCEDURE`
+    CreateRoutine(Box<CreateRoutine>),
+    /// `DROP FUNCTION`, `DROP PROCEDURE`, `DROP ROUTINE`
+    DropRoutine(DropRoutine),
     /// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`, `DROP TYPE`
     Drop(Drop),
     /// `ALTER TABLE`
@@ -90,6 +95,71 @@ pub enum What {
     Known(Known),
     /// `ANALYZE`, `REINDEX`, `VACUUM`
     Upkeep(Upkeep),
+}
+
+/// `CREATE FUNCTION`, `CREATE PROCEDURE`
+#[derive(Debug)]
+pub struct CreateRoutine {
+    /// `OR REPLACE`
+    pub replace: bool,
+    /// Its name.
+    pub name: Name,
+    /// In their order.
+    pub parameters: Vec<Parameter>,
+    /// What it returns, if it is a function.
+    pub returns: Option<ReturnType>,
+    /// `STRICT`
+    pub strict: bool,
+    /// What it does.
+    pub body: RoutineBody,
+}
+
+/// A parameter of a function or procedure.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name; empty where it has none.
+    pub name: String,
+    /// Its type.
+    pub declared: String,
+    /// The expression of its value where a call gives none.
+    pub default: Option<String>,
+    /// Where its type stands, in bytes.
+    pub place: usize,
+}
+
+/// What a function returns.
+#[derive(Debug)]
+pub enum ReturnType {
+    /// `void`
+    Void,
+    /// A value.
+    One(String),
+    /// `SETOF`
+    Set(String),
+    /// `TABLE`: names and types.
+    Table(Vec<(String, String)>),
+}
+
+/// What a function or procedure does.
+#[derive(Debug)]
+pub enum RoutineBody {
+    /// `AS 'statements'`
+    Text(String),
+    /// `RETURN expression`
+    Return(String),
+    /// `BEGIN ATOMIC statements END`
+    Atomic(Vec<String>),
+}
+
+/// `DROP FUNCTION`, `DROP PROCEDURE`, `DROP ROUTINE`
+#[derive(Debug)]
+pub struct DropRoutine {
+    /// What it is called there, in capitals.
+    pub word: &'static str,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// Their names.
+    pub names: Vec<Name>,
 }
 
 /// A name as it is meant, without quotes; that of an object is the one that it has in the store, or would have.
@@ -755,7 +825,7 @@ mod tests {
             ("CREATE TABLE s.t (a int)", "3F000", 13),
             ("CREATE INDEX i ON t (a", "42601", 22),
             ("CREATE SEQUENCE s INCREMENT BY x", "42601", 31),
-            ("CREATE OR REPLACE FUNCTION f()", "0A000", 18),
+            ("CREATE OR REPLACE TRIGGER f()", "0A000", 18),
             ("DROP TABLE a, b cascade restrict", "42601", 24),
             ("ALTER TABLE t", "42601", 13),
             ("ALTER TABLE t ADD a int, DROP", "42601", 29),

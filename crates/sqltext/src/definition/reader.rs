@@ -240,6 +240,22 @@ impl<'t, 'a> Reader<'t, 'a> {
         }
     }
 
+    /// The same of the name of a function or procedure.
+    pub(crate) fn found_routine(&self, name: Name) -> Name {
+        let is = |catalog: &Catalog, name: &str| catalog.routine(name).is_some();
+        match &self.catalog {
+            Some(catalog) => Name { text: catalog.found_name(&name.text, is), ..name },
+            None => name,
+        }
+    }
+
+    /// These tokens as they are written.
+    pub(crate) fn written(&self, tokens: Range<usize>) -> String {
+        let all = self.tokens.get(tokens).unwrap_or_default();
+        let place = all.first().map_or(0, |first| first.start)..all.last().map_or(0, Token::end);
+        self.sql.get(place).unwrap_or_default().to_owned()
+    }
+
     /// What the name of a type without a schema means.
     pub(crate) fn found_type(&self, name: Name) -> Name {
         let is = |catalog: &Catalog, name: &str| catalog.enumeration(name).is_some();
@@ -415,7 +431,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// A name, whatever it is elsewhere.
-    fn any_name(&mut self) -> Result<String, SqlError> {
+    pub(crate) fn any_name(&mut self) -> Result<String, SqlError> {
         let token = self.peek().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted));
         let name = token.map(|token| unquoted(token.text)).ok_or_else(|| self.unexpected())?;
         self.skip();

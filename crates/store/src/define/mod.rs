@@ -6,6 +6,7 @@ pub(crate) mod dropped;
 pub(crate) mod enums;
 pub(crate) mod indexes;
 pub(crate) mod namespaces;
+pub(crate) mod routines;
 pub(crate) mod rules;
 pub(crate) mod sequences;
 pub(crate) mod sharing;
@@ -51,13 +52,14 @@ impl Store {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
         let (found, emptied) =
             read_catalogue(&arena).unwrap_or_else(|| (Definitions::of(vec![built_in()]), Vec::new()));
-        let Definitions { tables, views, enums, namespaces, sequences, open: _ } = found;
+        let Definitions { tables, views, enums, namespaces, sequences, routines, open: _ } = found;
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
         let enums = enums.into_iter().map(Arc::new).collect();
         let namespaces = namespaces.into_iter().map(Arc::new).collect();
         let sequences = sequences.into_iter().map(|def| Arc::new(Sequence::new(def))).collect();
-        let apart = Apart { views, enums, namespaces, sequences };
+        let routines = routines.into_iter().map(Arc::new).collect();
+        let apart = Apart { views, enums, namespaces, sequences, routines };
         let catalog = catalog_of(1, handles, apart).map_err(StoreError::Catalogue)?;
         let store = Arc::new(Self::assemble(arena, options, shared, catalog));
         store.find_shared()?;

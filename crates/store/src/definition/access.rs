@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A set of privileges, one bit each.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Privileges(u8);
+pub struct Privileges(u16);
 
 /// One privilege: itself, PostgreSQL's letter for it, its name.
 pub type PrivilegeName = (Privileges, char, &'static str);
@@ -24,6 +24,7 @@ pub const PRIVILEGES: &[PrivilegeName] = &[
     (Privileges::TRUNCATE, 'D', "TRUNCATE"),
     (Privileges::REFERENCES, 'x', "REFERENCES"),
     (Privileges::TRIGGER, 't', "TRIGGER"),
+    (Privileges::EXECUTE, 'X', "EXECUTE"),
     (Privileges::USAGE, 'U', "USAGE"),
 ];
 
@@ -46,17 +47,19 @@ impl Privileges {
     pub const TRIGGER: Self = Self(64);
     /// Taking numbers of a sequence, and asking which was taken.
     pub const USAGE: Self = Self(128);
+    /// Calling a function or procedure.
+    pub const EXECUTE: Self = Self(256);
     /// All of a table's.
     pub const ALL: Self = Self(127);
     /// All of a sequence's.
     pub const OF_SEQUENCE: Self = Self(1 | 4 | 128);
     /// All that there are.
-    pub const EVERY: Self = Self(255);
+    pub const EVERY: Self = Self(511);
     /// All that a column can have.
     pub const OF_COLUMN: Self = Self(1 | 2 | 4 | 32);
 
     /// One bit each.
-    pub const fn bits(self) -> u8 {
+    pub const fn bits(self) -> u16 {
         self.0
     }
 

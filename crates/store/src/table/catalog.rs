@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::definition::{EnumDef, ExpiryRule, NamespaceDef, ViewDef, own_name, qualified, within};
+use crate::definition::{
+    EnumDef, ExpiryRule, NamespaceDef, RoutineDef, ViewDef, own_name, qualified, within,
+};
 use crate::error::{DdlError, ddl};
 use crate::table::Table;
 use crate::table::sequence::Sequence;
@@ -21,6 +23,7 @@ pub(crate) struct Apart {
     pub(crate) enums: Vec<Arc<EnumDef>>,
     pub(crate) namespaces: Vec<Arc<NamespaceDef>>,
     pub(crate) sequences: Vec<Arc<Sequence>>,
+    pub(crate) routines: Vec<Arc<RoutineDef>>,
 }
 
 /// An immutable picture of all definitions.
@@ -39,6 +42,8 @@ pub struct Catalog {
     namespaces: Arc<[Arc<NamespaceDef>]>,
     /// By name.
     sequences: Arc<[Arc<Sequence>]>,
+    /// Functions and procedures, by name.
+    routines: Arc<[Arc<RoutineDef>]>,
     /// Where names without a schema are looked for; empty: in `public`.
     path: Arc<[String]>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
@@ -52,10 +57,11 @@ impl Catalog {
         generation: u64,
         built_in: Arc<Table>,
         others: impl IntoIterator<Item = Arc<Table>>,
-        Apart { views, mut enums, mut namespaces, mut sequences }: Apart,
+        Apart { views, mut enums, mut namespaces, mut sequences, mut routines }: Apart,
     ) -> Self {
         enums.sort_by_key(|own| own.id);
         sequences.sort_by(|one, other| one.def().name.cmp(&other.def().name));
+        routines.sort_by(|one, other| one.name.cmp(&other.name));
         namespaces.sort_by(|one, other| one.name.cmp(&other.name));
         let mut catalog = Self {
             generation,
@@ -65,6 +71,7 @@ impl Catalog {
             enums: enums.into(),
             namespaces: namespaces.into(),
             sequences: sequences.into(),
+            routines: routines.into(),
             path: Arc::default(),
             prefixes: Vec::new(),
             grants_columns: false,
@@ -133,6 +140,7 @@ impl Catalog {
             enums: self.enums.to_vec(),
             namespaces: self.namespaces.to_vec(),
             sequences: self.sequences.to_vec(),
+            routines: self.routines.to_vec(),
         }
     }
 
@@ -196,7 +204,17 @@ impl Catalog {
         self.sequences.iter().find(|own| own.def().name.eq_ignore_ascii_case(name))
     }
 
-    /// What is in a schema: the names of tables, views, sequences and enum types, with what they are.
+    /// All functions and procedures, by name.
+    pub fn routines(&self) -> &[Arc<RoutineDef>] {
+        &self.routines
+    }
+
+    /// One of these by its name, in any case.
+    pub fn routine(&self, name: &str) -> Option<&Arc<RoutineDef>> {
+        self.routines.iter().find(|own| own.name.eq_ignore_ascii_case(name))
+    }
+
+    /// What is in a schema: the names of tables, views, sequences, enum types and routines, with what they are.
     pub fn names_in<'c>(&'c self, namespace: &'c str) -> impl Iterator<Item = (&'static str, &'c str)> {
         let here =
             move |own: &Option<String>| own.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(namespace));
@@ -204,10 +222,12 @@ impl Catalog {
         let views = self.views().filter(move |view| here(&view.namespace));
         let sequences = self.sequences.iter().filter(move |own| here(&own.def().namespace));
         let enums = self.enums.iter().filter(move |own| here(&own.namespace));
+        let routines = self.routines.iter().filter(move |own| here(&own.namespace));
         (tables.map(|table| ("table", table.name())))
             .chain(views.map(|view| ("view", view.name.as_str())))
             .chain(sequences.map(|own| ("sequence", own.def().name.as_str())))
             .chain(enums.map(|own| ("type", own.name.as_str())))
+            .chain(routines.map(|own| (own.word(), own.name.as_str())))
     }
 
     /// The same definitions for a session that looks for names in these schemas.

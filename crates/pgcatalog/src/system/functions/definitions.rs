@@ -8,7 +8,7 @@ use store::definition::{SqlType, ViewDef};
 use store::value::Value;
 use store::{BUILT_IN, Catalog, Table};
 
-use super::{Call, FunctionDef, fallible, function, optional, truth};
+use super::{Call, FunctionDef, fallible, function, optional, routines, truth};
 use crate::names::name_parts;
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
@@ -44,10 +44,10 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_function_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_get_constraintdef", (1, 2), constraint_definition),
     function("pg_get_expr", (2, 3), expression),
-    function("pg_get_function_arguments", (1, 1), |_, _| text("\"any\"")),
-    function("pg_get_function_identity_arguments", (1, 1), |_, _| text("\"any\"")),
-    function("pg_get_function_result", (1, 1), |_, _| text("\"any\"")),
-    function("pg_get_functiondef", (1, 1), |_, _| Value::Null),
+    function("pg_get_function_arguments", (1, 1), routines::arguments),
+    function("pg_get_function_identity_arguments", (1, 1), routines::identity_arguments),
+    function("pg_get_function_result", (1, 1), routines::result),
+    function("pg_get_functiondef", (1, 1), routines::definition),
     function("pg_get_indexdef", (1, 3), index_definition),
     function("pg_get_partkeydef", (1, 1), |_, _| Value::Null),
     // There are no partitions: PostgreSQL gives no row, and who asks compares with what comes.

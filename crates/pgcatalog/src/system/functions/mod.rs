@@ -5,6 +5,7 @@ mod arrays;
 mod definitions;
 mod effects;
 mod privileges;
+mod routines;
 mod sequences;
 mod session;
 

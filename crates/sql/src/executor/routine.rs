@@ -1,0 +1,364 @@
+//! `CREATE FUNCTION` and `CREATE PROCEDURE`: whatever is wrong with a body is told when it is made, and names of
+//! parameters become numbers then.
+
+use std::ops::Range;
+
+use sqltext::definition::{CreateRoutine, Name, Parameter, ReturnType, RoutineBody};
+use store::definition::{Returns, RoutineDef, RoutineParameter, RoutineStatement, SqlType, ViewColumn};
+
+use super::Executor;
+use crate::define::routine::unknown;
+use crate::define::typed_column;
+use crate::error::{SqlError, state};
+use crate::limits::{ROUTINE_PARAMETERS_MAX, ROUTINE_STATEMENTS_MAX};
+use crate::prepared::Prepared;
+use crate::text::call::Call;
+use crate::text::kind::{StatementKind, kind_of};
+use crate::text::split::split_statements;
+use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
+
+/// What a body's statements may name.
+struct Known {
+    names: Vec<String>,
+    types: Vec<Option<SqlType>>,
+}
+
+/// A statement of a body, with its plan if it is no call.
+struct Bound {
+    statement: RoutineStatement,
+    prepared: Option<Prepared>,
+}
+
+impl Executor {
+    /// What is kept of a function or procedure.
+    pub(super) fn routine_of(&self, wanted: &CreateRoutine) -> Result<RoutineDef, SqlError> {
+        let name = &wanted.name;
+        if pgcatalog::function::returns(&name.text.to_ascii_lowercase()).is_some() {
+            let message = format!("function \"{}\" is built in", name.text);
+            return Err(SqlError::new(state::RESERVED_NAME, message));
+        }
+        let parameters = self.parameters(&wanted.parameters)?;
+        let known = Known {
+            names: parameters.iter().map(|own| own.name.clone()).collect(),
+            types: parameters.iter().map(|own| SqlType::of_oid(own.ty)).collect(),
+        };
+        let texts = texts_of(&wanted.body);
+        if texts.len() > ROUTINE_STATEMENTS_MAX {
+            let message = format!("a body has at most {ROUTINE_STATEMENTS_MAX} statements");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        let mut bound = texts.iter().map(|sql| self.bound(sql, &known)).collect::<Result<Vec<_>, _>>()?;
+        let returns = match &wanted.returns {
+            Some(returns) => Some(self.returns(returns, own_name(name), bound.last_mut(), &known)?),
+            None => None,
+        };
+        let needs = match wanted.body {
+            RoutineBody::Text(_) => Vec::new(),
+            _ => bound.iter().filter_map(|one| one.prepared.as_ref()).flat_map(Prepared::relations).collect(),
+        };
+        let written = match &wanted.body {
+            RoutineBody::Text(text) => text.clone(),
+            RoutineBody::Return(expression) => format!("RETURN {expression}"),
+            RoutineBody::Atomic(statements) => {
+                let lines: String = statements.iter().map(|one| format!(" {one};\n")).collect();
+                format!("BEGIN ATOMIC\n{lines}END")
+            }
+        };
+        Ok(RoutineDef {
+            id: 0,
+            name: name.text.clone(),
+            namespace: name.namespace.clone(),
+            parameters,
+            returns,
+            strict: wanted.strict,
+            body: bound.into_iter().map(|one| one.statement).collect(),
+            written,
+            text: matches!(wanted.body, RoutineBody::Text(_)),
+            needs,
+            access: store::definition::Access::default(),
+        })
+    }
+
+    fn parameters(&self, wanted: &[Parameter]) -> Result<Vec<RoutineParameter>, SqlError> {
+        if wanted.len() > ROUTINE_PARAMETERS_MAX {
+            let message = format!("a function has at most {ROUTINE_PARAMETERS_MAX} parameters");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        let mut parameters: Vec<RoutineParameter> = Vec::new();
+        for Parameter { name, declared, default, .. } in wanted {
+            if !name.is_empty() && parameters.iter().any(|own| own.name.eq_ignore_ascii_case(name)) {
+                return Err(bad(format!("parameter name \"{name}\" used more than once")));
+            }
+            if default.is_none() && parameters.last().is_some_and(|last| last.default.is_some()) {
+                return Err(bad("input parameters after one with a default value must also have defaults"));
+            }
+            let ty = self.type_of(declared)?.oid();
+            if let Some(default) = default {
+                self.check_default(default)?;
+            }
+            let (name, declared, default) = (name.clone(), declared.clone(), default.clone());
+            parameters.push(RoutineParameter { name, declared, ty, default });
+        }
+        Ok(parameters)
+    }
+
+    /// The type that is written so.
+    fn type_of(&self, declared: &str) -> Result<SqlType, SqlError> {
+        match typed_column(&self.core.catalog, "parameter", declared)?.sql_type() {
+            SqlType::Unknown => {
+                Err(SqlError::new(state::UNKNOWN_OBJECT, format!("type \"{declared}\" does not exist")))
+            }
+            ty => Ok(ty),
+        }
+    }
+
+    /// Refuses a default that is none.
+    fn check_default(&self, default: &str) -> Result<(), SqlError> {
+        let prepared = self.prepare(StatementKind::Read, &format!("SELECT {default}"), &[], None);
+        if prepared.map_err(unplaced)?.plan().head().0 > 0 {
+            return Err(bad("a default cannot have parameters"));
+        }
+        Ok(())
+    }
+
+    /// A statement of a body. A name that no column has is that of a parameter.
+    fn bound(&self, sql: &str, known: &Known) -> Result<Bound, SqlError> {
+        let mut sql = sql.trim().to_owned();
+        let kind = kind_of(&sql).map_err(unplaced)?;
+        if Tokens::new(&sql).any(|token| unquoted(token.text).to_ascii_lowercase().contains("advisory_")) {
+            // A statement that waits for a lock goes to sleep before it begins, which one of a body cannot.
+            return Err(SqlError::not_supported("an advisory lock in a function or procedure"));
+        }
+        if let Some(call) = Call::of(&self.core.catalog, &sql)
+            && (call.calls || self.core.catalog.routine(&call.name).is_some())
+        {
+            if self.core.catalog.routine(&call.name).is_none() {
+                return Err(unknown("procedure", &call.name));
+            }
+            let sql = with_numbers(&sql, &known.names);
+            let parameters = greatest_number(&sql);
+            return Ok(Bound { statement: RoutineStatement { sql, parameters }, prepared: None });
+        }
+        if !matches!(kind, StatementKind::Read | StatementKind::Write | StatementKind::Compound) {
+            let word =
+                Tokens::new(&sql).next().map(|token| token.text.to_ascii_uppercase()).unwrap_or_default();
+            return Err(SqlError::not_supported(format!("{word} in a function or procedure")));
+        }
+        sql = with_numbers_in_rows(&sql, &known.names);
+        // Each round puts a number in the place of a name.
+        for _ in 0..=Tokens::new(&sql).count() {
+            match self.prepare(kind, &sql, &known.types, None) {
+                Ok(prepared) => {
+                    let parameters = prepared.plan().head().0;
+                    if parameters > known.types.len() {
+                        let message = format!("there is no parameter ${parameters}");
+                        return Err(SqlError::new(state::UNKNOWN_PARAMETER, message));
+                    }
+                    let statement = RoutineStatement { sql, parameters };
+                    return Ok(Bound { statement, prepared: Some(prepared) });
+                }
+                Err(error) => match self.numbered(kind, &sql, &error, &known.names) {
+                    Some(next) => sql = next,
+                    None => return Err(unplaced(error)),
+                },
+            }
+        }
+        Err(SqlError::new(state::INTERNAL, "the names of a body cannot be told"))
+    }
+
+    /// The statement with a number in the place of the name that an error is about, if a parameter has it. Where a
+    /// column has it, too, only the place says which of both is meant.
+    fn numbered(&self, kind: StatementKind, sql: &str, error: &SqlError, names: &[String]) -> Option<String> {
+        let character = error.position.filter(|_| error.state == state::UNKNOWN_COLUMN)?.checked_sub(1)?;
+        let start = sql.char_indices().nth(character)?.0;
+        let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+        let at = tokens.iter().position(|token| token.start == start)?;
+        let number = number_of(&tokens[at], names)?;
+        let same = |token: &Token<'_>| number_of(token, names).filter(|own| *own == number);
+        match self.may_have_column(&tokens, &names[number]) {
+            false => Some(replaced(sql, &tokens, 0..tokens.len(), same)),
+            true if kind == StatementKind::Read => Some(replaced(sql, &tokens, at..at + 1, same)),
+            true => None,
+        }
+    }
+
+    /// Whether a table or view that a statement names has this name or a column of it, or a query in it gives one.
+    fn may_have_column(&self, tokens: &[Token<'_>], name: &str) -> bool {
+        let catalog = &self.core.catalog;
+        let has = |relation: &str| {
+            let table = catalog.table(relation).is_some_and(|table| table.def().column_index(name).is_some());
+            let view = catalog
+                .view(relation)
+                .is_some_and(|view| view.shape.iter().any(|column| column.name.eq_ignore_ascii_case(name)));
+            table || view
+        };
+        let found = |token: &Token<'_>| {
+            let relation = catalog.found_name(&unquoted(token.text), store::Catalog::has);
+            let is_name = unquoted(token.text).eq_ignore_ascii_case(name);
+            has(&relation) || is_name && catalog.has(&relation)
+        };
+        let schema_and_name = |pair: &[Token<'_>]| {
+            let schema = catalog.name_in(&unquoted(pair[0].text), &unquoted(pair[2].text));
+            pair[1].is_sign(".") && schema.is_some_and(|relation| has(&relation))
+        };
+        let given =
+            |pair: &[Token<'_>]| pair[0].is("AS") && unquoted(pair[1].text).eq_ignore_ascii_case(name);
+        tokens.iter().any(found) || tokens.windows(3).any(schema_and_name) || tokens.windows(2).any(given)
+    }
+
+    /// What a function returns. A last statement whose columns have other types is one that casts them.
+    fn returns(
+        &self,
+        wanted: &ReturnType,
+        name: &str,
+        last: Option<&mut Bound>,
+        known: &Known,
+    ) -> Result<Returns, SqlError> {
+        let (declared, set, columns) = match wanted {
+            ReturnType::Void => {
+                let (declared, ty) = ("void".to_owned(), SqlType::Void.oid());
+                return Ok(Returns { declared, ty, set: false, columns: Vec::new() });
+            }
+            ReturnType::One(declared) => (declared.clone(), false, vec![(name, declared)]),
+            ReturnType::Set(declared) => (format!("SETOF {declared}"), true, vec![(name, declared)]),
+            ReturnType::Table(columns) => {
+                let all: Vec<String> =
+                    columns.iter().map(|(name, declared)| format!("{} {declared}", quoted(name))).collect();
+                let columns = columns.iter().map(|(name, declared)| (name.as_str(), declared)).collect();
+                (format!("TABLE({})", all.join(", ")), true, columns)
+            }
+        };
+        let columns: Vec<ViewColumn> = columns
+            .into_iter()
+            .map(|(name, declared)| {
+                let ty = self.type_of(declared)?.oid();
+                Ok(ViewColumn { name: name.to_owned(), ty, declared: declared.clone() })
+            })
+            .collect::<Result<_, SqlError>>()?;
+        let mismatch = |detail: &str| {
+            Err(bad(format!("return type mismatch in function declared to return {declared}"))
+                .with_detail(detail))
+        };
+        let last = match last {
+            Some(last) if last.prepared.is_some() => last,
+            _ => {
+                return mismatch(
+                    "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
+                );
+            }
+        };
+        let own = last.prepared.as_ref().and_then(|prepared| prepared.plan().columns()).unwrap_or_default();
+        if own.len() != columns.len() {
+            return mismatch(&format!("Final statement returns {} columns.", own.len()));
+        }
+        let agree = own.iter().zip(&columns).all(|(own, column)| own.ty.oid() == column.ty);
+        if !agree {
+            let cast = cast(&last.statement.sql, &columns);
+            let reads = kind_of(&last.statement.sql)? == StatementKind::Read;
+            let Some(cast) = Some(cast).filter(|_| reads) else {
+                let names = |types: &mut dyn Iterator<Item = Option<SqlType>>| {
+                    types.flatten().map(SqlType::sql_name).collect::<Vec<_>>().join(", ")
+                };
+                let given = names(&mut own.iter().map(|own| Some(own.ty)));
+                let asked = names(&mut columns.iter().map(|column| SqlType::of_oid(column.ty)));
+                return mismatch(&format!("Final statement returns {given} instead of {asked}."));
+            };
+            let parameters = last.statement.parameters;
+            let bound = self.bound(&cast, known)?;
+            *last = Bound { statement: RoutineStatement { parameters, ..bound.statement }, ..bound };
+        }
+        let ty = if let [one] = &columns[..] { one.ty } else { SqlType::Unknown.oid() };
+        Ok(Returns { declared, ty, set, columns })
+    }
+}
+
+/// A name in its schema.
+fn own_name(name: &Name) -> &str {
+    let schema = name.namespace.as_ref().map_or(0, |schema| schema.len() + 1);
+    name.text.get(schema..).unwrap_or(&name.text)
+}
+
+/// A query whose columns have the types of these.
+fn cast(sql: &str, columns: &[ViewColumn]) -> String {
+    let list = |of: &dyn Fn(usize) -> String| (0..columns.len()).map(of).collect::<Vec<_>>().join(", ");
+    let names = list(&|at| format!("column{}", at + 1));
+    let items = list(&|at| {
+        format!("CAST(column{} AS {}) AS {}", at + 1, columns[at].declared, quoted(&columns[at].name))
+    });
+    format!("SELECT {items} FROM ({}) AS sqlcached_result ({names})", sql.trim_end_matches(';'))
+}
+
+fn quoted(name: &str) -> String {
+    quoted_name(name)
+}
+
+fn texts_of(body: &RoutineBody) -> Vec<String> {
+    match body {
+        RoutineBody::Text(text) => split_statements(text).map(|piece| piece.sql.to_owned()).collect(),
+        RoutineBody::Return(expression) => vec![format!("SELECT {expression}")],
+        RoutineBody::Atomic(statements) => statements.clone(),
+    }
+}
+
+fn number_of(token: &Token<'_>, names: &[String]) -> Option<usize> {
+    let name = unquoted(token.text);
+    names.iter().position(|own| !own.is_empty() && own.eq_ignore_ascii_case(&name))
+}
+
+/// The arguments of a call with numbers in the places of names: there is no column there.
+fn with_numbers(sql: &str, names: &[String]) -> String {
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let begin = tokens.iter().position(|token| token.is_sign("(")).unwrap_or(tokens.len());
+    replaced(sql, &tokens, begin..tokens.len(), |token| number_of(token, names))
+}
+
+/// The same of the rows of an `INSERT`, where there is no column, either.
+fn with_numbers_in_rows(sql: &str, names: &[String]) -> String {
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let inserts = tokens.first().is_some_and(|first| first.is("INSERT"));
+    let begin = tokens.iter().position(|token| token.is("VALUES"));
+    let Some(begin) = begin.filter(|_| inserts && !tokens.iter().any(|token| token.is("SELECT"))) else {
+        return sql.to_owned();
+    };
+    let is_behind = |token: &Token<'_>| token.is_any(&["ON", "RETURNING"]);
+    let end = tokens[begin..].iter().position(is_behind).map_or(tokens.len(), |end| begin + end);
+    replaced(sql, &tokens, begin..end, |token| number_of(token, names))
+}
+
+/// A text with numbers in the places of some of its names.
+fn replaced(
+    sql: &str,
+    tokens: &[Token<'_>],
+    among: Range<usize>,
+    number: impl Fn(&Token<'_>) -> Option<usize>,
+) -> String {
+    let (mut out, mut done) = (String::new(), 0);
+    for at in among {
+        let token = &tokens[at];
+        let is_word = matches!(token.kind, Kind::Word | Kind::Quoted);
+        let is_part = at.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(|last| last.is_sign("."));
+        let means_more = tokens
+            .get(at + 1)
+            .is_some_and(|next| ["(", ".", "=>", ":="].iter().any(|sign| next.is_sign(sign)));
+        let Some(number) = number(token).filter(|_| is_word && !is_part && !means_more) else { continue };
+        out.push_str(&sql[done..token.start]);
+        out.push_str(&format!("${}", number + 1));
+        done = token.end();
+    }
+    out.push_str(&sql[done..]);
+    out
+}
+
+fn greatest_number(sql: &str) -> usize {
+    let number = |token: Token<'_>| token.text.strip_prefix('$')?.parse().ok();
+    Tokens::new(sql).filter_map(number).max().unwrap_or(0)
+}
+
+fn bad(message: impl Into<String>) -> SqlError {
+    SqlError::new(state::BAD_ROUTINE, message)
+}
+
+/// A place in a body is none in the statement.
+fn unplaced(error: SqlError) -> SqlError {
+    SqlError { position: None, ..error }
+}
