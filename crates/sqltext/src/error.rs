@@ -54,7 +54,7 @@ pub mod state {
     pub const BAD_PARAMETER: &str = "22023";
     /// What must be done once would be done twice.
     pub const CARDINALITY: &str = "21000";
-    /// A parameter that there is not.
+    /// A parameter that does not exist.
     pub const UNKNOWN_PARAMETER: &str = "42P02";
     /// A function or procedure that cannot be.
     pub const BAD_ROUTINE: &str = "42P13";

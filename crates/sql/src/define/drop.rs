@@ -99,7 +99,7 @@ fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError
             let own = owner.def().indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name));
             if own { Ok(()) } else { Ok(core.store.drop_index(&owner.def().qualified(name))?) }
         }
-        _ => Ok(()),
+        ObjectKind::Enum => Ok(()),
     }
 }
 

@@ -94,10 +94,8 @@ pub(super) fn grant(
         if !holder.owns(&known.access) && !holder.on(&known.access).1.has(Privileges::EXECUTE) {
             return Err(crate::needs::denied(known.word(), &known.name));
         }
-        let by = match holder.owns(&known.access) {
-            true => known.access.owner.clone(),
-            false => Some(core.system.identity().role.clone()),
-        };
+        let own = holder.owns(&known.access);
+        let by = if own { known.access.owner.clone() } else { Some(core.system.identity().role.clone()) };
         let before = RoutineDef::clone(known);
         core.store.change_routine_access(&known.name, &mut |access| {
             change(access, grants, &to, by.as_ref());

@@ -60,8 +60,8 @@ impl Executor {
             RoutineBody::Text(text) => text.clone(),
             RoutineBody::Return(expression) => format!("RETURN {expression}"),
             RoutineBody::Atomic(statements) => {
-                let lines: String = statements.iter().map(|one| format!(" {one};\n")).collect();
-                format!("BEGIN ATOMIC\n{lines}END")
+                let lines: Vec<String> = statements.iter().map(|one| format!(" {one};\n")).collect();
+                format!("BEGIN ATOMIC\n{}END", lines.concat())
             }
         };
         Ok(RoutineDef {
@@ -175,11 +175,10 @@ impl Executor {
         let at = tokens.iter().position(|token| token.start == start)?;
         let number = number_of(&tokens[at], names)?;
         let same = |token: &Token<'_>| number_of(token, names).filter(|own| *own == number);
-        match self.may_have_column(&tokens, &names[number]) {
-            false => Some(replaced(sql, &tokens, 0..tokens.len(), same)),
-            true if kind == StatementKind::Read => Some(replaced(sql, &tokens, at..at + 1, same)),
-            true => None,
+        if !self.may_have_column(&tokens, &names[number]) {
+            return Some(replaced(sql, &tokens, 0..tokens.len(), same));
         }
+        (kind == StatementKind::Read).then(|| replaced(sql, &tokens, at..at + 1, same))
     }
 
     /// Whether a table or view that a statement names has this name or a column of it, or a query in it gives one.
@@ -342,7 +341,8 @@ fn replaced(
             .is_some_and(|next| ["(", ".", "=>", ":="].iter().any(|sign| next.is_sign(sign)));
         let Some(number) = number(token).filter(|_| is_word && !is_part && !means_more) else { continue };
         out.push_str(&sql[done..token.start]);
-        out.push_str(&format!("${}", number + 1));
+        out.push('$');
+        out.push_str(&(number + 1).to_string());
         done = token.end();
     }
     out.push_str(&sql[done..]);

@@ -245,7 +245,7 @@ fn add_routine(system: &System, routine: &RoutineDef, rows: &mut Rows) {
         ("proparallel", text("u")),
         ("pronargs", int(parameters.len())),
         ("pronargdefaults", int(defaults)),
-        ("prorettype", int(returns.map_or(SqlType::Void.oid(), |returns| returns.ty))),
+        ("prorettype", int(returns.map_or_else(|| SqlType::Void.oid(), |returns| returns.ty))),
         ("proargtypes", text(&types.join(" "))),
         ("proargnames", if is_named { names() } else { Value::Null }),
         ("prosrc", text(&routine.written)),
