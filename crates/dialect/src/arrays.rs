@@ -203,7 +203,11 @@ impl<'a> Translator<'a, '_> {
             out.label = label;
             return Ok(out);
         }
-        let ty = array.ty.map(SqlType::scalar);
+        let ty = array.ty.map(|ty| match ty {
+            SqlType::Int2Vector => SqlType::Int2,
+            SqlType::OidVector => SqlType::Oid,
+            ty => ty.scalar(),
+        });
         let mut out = call("array_element", [array, number]).of_type(ty);
         out.label = label;
         Ok(out)

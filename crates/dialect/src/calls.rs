@@ -102,6 +102,17 @@ impl<'a> Translator<'a, '_> {
         if let (true, Numbers::Exact(function)) = (bare, numeric) {
             out = Out::made(function, token.start);
         }
+        if bare
+            && lower == "age"
+            && arguments.first().is_some_and(|argument| argument.ty == Some(SqlType::Xid))
+        {
+            // Of a transaction, not of a moment.
+            "xid_age".clone_into(&mut lower);
+            out = Out::made("xid_age", token.start);
+        }
+        if bare && lower == "format" && is_postgresqls_pattern(&inner.text()) {
+            out = Out::made("format_values", token.start);
+        }
         let node = only.map(|argument| argument.called(out.text().trim()));
         out.push(self.copied(open));
         out.push(inner);
@@ -489,6 +500,12 @@ fn ends_with_arguments(function: &Function) -> bool {
         && function.over.is_none()
         && function.null_treatment.is_none()
         && function.within_group.is_empty()
+}
+
+/// Whether the arguments of `format` begin with a pattern that only PostgreSQL's has a meaning for: SQLite's is C's.
+fn is_postgresqls_pattern(arguments: &str) -> bool {
+    let pattern = arguments.trim_start().strip_prefix('\'').and_then(|rest| rest.split('\'').next());
+    pattern.is_some_and(|pattern| ["%I", "%L", "$s", "$I", "$L"].iter().any(|form| pattern.contains(form)))
 }
 
 /// A call's result with what is known of its digits.

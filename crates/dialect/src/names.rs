@@ -55,7 +55,7 @@ impl Names {
                 names.look_for(catalog, &name, depth);
             }
             if !names.see(catalog, &name, depth) {
-                for (column, ty) in system::columns_of(&name) {
+                for (column, ty) in system::columns_of(&name).chain(system::HIDDEN) {
                     names.add_column(column, Some(ty));
                 }
             }
@@ -226,11 +226,18 @@ impl Names {
                 None => Found::No,
             };
         }
-        match self.all_of(table) {
-            Some(columns) => among(&columns, name),
-            None => Found::Perhaps,
+        let Some(columns) = self.all_of(table) else { return Found::Perhaps };
+        match among(&columns, name) {
+            Found::No if !self.views.contains_key(table) => hidden_in_system(name),
+            found => found,
         }
     }
+}
+
+/// A column that `*` does not stand for, of a table of the catalogue.
+fn hidden_in_system(name: &str) -> Found {
+    let hidden = system::HIDDEN.iter().find(|(hidden, _)| hidden.eq_ignore_ascii_case(name));
+    hidden.map_or(Found::No, |(_, ty)| Found::Is(Some(*ty)))
 }
 
 fn known_type(table: &Table, at: usize) -> Option<SqlType> {

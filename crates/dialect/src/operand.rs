@@ -26,6 +26,7 @@ const NILADIC: &[(&str, &str, SqlType)] = &[
     ("CURRENT_USER", "current_user()", SqlType::Name),
     ("SESSION_USER", "session_user()", SqlType::Name),
     ("CURRENT_ROLE", "current_role()", SqlType::Name),
+    ("USER", "current_user()", SqlType::Name),
     ("CURRENT_CATALOG", "current_catalog()", SqlType::Name),
     ("CURRENT_SCHEMA", "current_schema()", SqlType::Name),
 ];

@@ -339,7 +339,9 @@ impl<'a> Translator<'a, '_> {
         }
         while let Some(arm) = arms.pop() {
             self.scopes.end(known);
-            self.pass_words(&["UNION", "EXCEPT", "INTERSECT", "ALL", "DISTINCT"], &mut out);
+            self.pass_words(&["UNION", "EXCEPT", "INTERSECT", "ALL"], &mut out);
+            // What SQLite means without the word.
+            self.take_word("DISTINCT");
             let columns = self.decimal.clone();
             out.push(match arm {
                 SetExpr::SetOperation { .. } => self.body(arm, None)?,

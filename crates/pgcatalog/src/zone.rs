@@ -53,6 +53,31 @@ pub fn find(name: &str) -> Result<Named, SqlError> {
     Ok(found)
 }
 
+/// A zone as it is now.
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) abbreviation: String,
+    /// East of Greenwich.
+    pub(crate) seconds: i32,
+    /// Whether it is summer time.
+    pub(crate) summer: bool,
+}
+
+/// All zones of the system's list.
+pub(crate) fn listed() -> impl Iterator<Item = Listed> {
+    let now = Timestamp::now();
+    jiff::tz::db().available().filter_map(move |name| {
+        let zone = TimeZone::get(name.as_str()).ok()?;
+        let info = zone.to_offset_info(now);
+        Some(Listed {
+            name: name.as_str().to_owned(),
+            abbreviation: info.abbreviation().to_owned(),
+            seconds: info.offset().seconds(),
+            summer: info.dst().is_dst(),
+        })
+    })
+}
+
 /// The zone that is so many seconds east of Greenwich: PostgreSQL calls it `<+02>-02`.
 pub fn of_seconds(seconds: i64) -> Result<Named, SqlError> {
     if seconds == 0 {

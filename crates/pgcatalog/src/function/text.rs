@@ -40,6 +40,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "bytes from `hex`, `base64` or `escape`", "hex(decode('AAE=', 'base64'))", "0001"),
     own("encode", "(bytes, format)", Text, &[Bytea, Text], Source::Own(encode, 2, 2),
         "bytes as `hex`, `base64` or `escape`", "encode(x'00ff', 'hex')", "00ff"),
+    own("format_values", "(pattern, value, ...)", Text, &[], Source::Raw(|_, v| format_values(v), -1, -1, false),
+        "what `format` is where the pattern has `%I`, `%L` or places", "format('%I.%2$L', 'a b', 'it''s')", "\"a b\".'it''s'"),
     own("gen_random_uuid", "()", SqlType::Uuid, &[], Source::Raw(|_, _| Ok(Value::Text(random_uuid())), 0, 0, true),
         "a random UUID (version 4)", "length(gen_random_uuid())", "36"),
     own("initcap", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(initcap(&text(v, 0)?))), 1, 1),
@@ -191,6 +193,52 @@ fn initcap(text: &str) -> String {
         inside = c.is_alphanumeric();
     }
     out
+}
+
+/// PostgreSQL's `format`: `%s`, `%I`, `%L`, `%%`, and the number of a value as in `%2$s`.
+fn format_values(values: &[Value]) -> Result<Value, SqlError> {
+    if values.first().is_none_or(Value::is_null) {
+        return Ok(Value::Null);
+    }
+    let pattern = text(values, 0)?;
+    let (mut out, mut next, mut rest) = (String::new(), 1, &pattern[..]);
+    while let Some((before, behind)) = rest.split_once('%') {
+        out.push_str(before);
+        let place =
+            behind.split_once('$').and_then(|(digits, rest)| Some((digits.parse::<usize>().ok()?, rest)));
+        let (at, form) = place.unwrap_or((next, behind));
+        let mut letters = form.chars();
+        let letter = letters.next();
+        rest = letters.as_str();
+        if letter == Some('%') {
+            out.push('%');
+            continue;
+        }
+        next = at + 1;
+        meter::take(out.len())?;
+        out.push_str(&formatted(letter, at, values)?);
+    }
+    out.push_str(rest);
+    Ok(Value::Text(out))
+}
+
+/// One value of [`format_values`].
+fn formatted(letter: Option<char>, at: usize, values: &[Value]) -> Result<String, SqlError> {
+    let Some(value) = values.get(at).filter(|_| at > 0) else {
+        return Err(SqlError::new(state::BAD_PARAMETER, "too few arguments for format()"));
+    };
+    let missing = value.is_null();
+    match letter {
+        Some('s') if missing => Ok(String::new()),
+        Some('s') => text(values, at),
+        Some('I') if missing => {
+            Err(SqlError::new("22004", "null values cannot be formatted as an SQL identifier"))
+        }
+        Some('I') => Ok(quote_ident(&text(values, at)?)),
+        Some('L') if missing => Ok("NULL".to_owned()),
+        Some('L') => Ok(quoted(&text(values, at)?)),
+        _ => Err(SqlError::new(state::BAD_PARAMETER, "unrecognized format() type specifier")),
+    }
 }
 
 fn quote_ident(name: &str) -> String {

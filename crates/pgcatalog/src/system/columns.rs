@@ -86,7 +86,8 @@ impl Layout {
     /// The table as SQLite declares it; the type that SQLite does not know is followed by one that it does.
     pub(super) fn declaration(&self) -> String {
         let columns: Vec<String> = self.columns.iter().map(ColumnLayout::declaration).collect();
-        format!("CREATE TABLE x ({}, tableoid oid INT HIDDEN)", columns.join(", "))
+        // Consoles look for what changed since a transaction, and take all if each row is of the first.
+        format!("CREATE TABLE x ({}, tableoid oid INT HIDDEN, xmin xid INT HIDDEN)", columns.join(", "))
     }
 
     /// The position of a column.

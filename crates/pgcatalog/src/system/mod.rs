@@ -287,12 +287,18 @@ pub fn information_table(name: &str) -> Option<&'static str> {
     LAYOUTS.iter().map(|layout| layout.registered.as_str()).find(|registered| is_so(registered))
 }
 
-/// The type of a column of a system table, with the table's number and the column's.
+/// The type of a column of a system table, with the table's number and the column's; 0 for one that is in no list.
 pub fn column(registered: &str, name: &str) -> Option<(SqlType, (u32, u16))> {
     let layout = LAYOUTS.iter().find(|layout| layout.registered == registered)?;
-    let at = layout.position(name)?;
-    Some((layout.columns[at].ty, (layout.oid, u16::try_from(at + 1).ok()?)))
+    if let Some(at) = layout.position(name) {
+        return Some((layout.columns[at].ty, (layout.oid, u16::try_from(at + 1).ok()?)));
+    }
+    let hidden = HIDDEN.iter().find(|(hidden, _)| hidden.eq_ignore_ascii_case(name));
+    hidden.map(|(_, ty)| (*ty, (layout.oid, 0)))
 }
+
+/// The columns that every system table has beside those of [`columns_of`].
+pub const HIDDEN: [(&str, SqlType); 2] = [("tableoid", SqlType::Oid), ("xmin", SqlType::Xid)];
 
 /// The columns of a system table by the name under which it is registered; none for another name.
 pub fn columns_of(registered: &str) -> impl Iterator<Item = (&'static str, SqlType)> {

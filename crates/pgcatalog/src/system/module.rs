@@ -143,6 +143,9 @@ impl SystemCursor {
     }
 }
 
+/// The transaction that each row of the catalogue is of: PostgreSQL's first.
+const FIRST_TRANSACTION: i64 = 3;
+
 impl Cursor for SystemCursor {
     fn filter(&mut self, plan: i32, arguments: &Arguments<'_>) -> Result<(), String> {
         self.content = self.module.system.content(self.module.at);
@@ -169,6 +172,9 @@ impl Cursor for SystemCursor {
         let layout = self.module.layout();
         if column == layout.columns.len() {
             return output.set(ValueRef::Integer(layout.oid.into()));
+        }
+        if column == layout.columns.len() + 1 {
+            return output.set(ValueRef::Integer(FIRST_TRANSACTION));
         }
         let row = self.content.rows.get(self.place());
         output.set(row.and_then(|row| row.get(column)).map_or(ValueRef::Null, Value::as_ref));

@@ -147,6 +147,12 @@ static FUNCTIONS: &[RowFunction] = &[
         })
     }),
     named(
+        "pg_available_extension_versions",
+        &[RowColumn::is("name", SqlType::Name), RowColumn::is("version", SqlType::Text)],
+        (0, 0),
+        |_| Ok(nothing()),
+    ),
+    named(
         "pg_get_keywords",
         &[
             RowColumn::is("word", SqlType::Text),

@@ -6,6 +6,7 @@ mod advisory;
 mod answers;
 mod binary;
 mod bounds;
+mod consoles;
 mod dialogue;
 mod exptime;
 mod gate;

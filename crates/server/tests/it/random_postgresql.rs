@@ -14,7 +14,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use server::Config;
 
-use crate::harness::{config, daemon_with, seed};
+use crate::harness::{Daemon, config, daemon_with, seed};
 use crate::pg::{packet, query};
 
 mod bare;
@@ -42,7 +42,7 @@ fn seed_given() -> bool {
 }
 
 /// A PostgreSQL of the test's own. It ends with its owner.
-struct PostgreSql {
+pub(crate) struct PostgreSql {
     child: Child,
     port: u16,
     folder: PathBuf,
@@ -101,12 +101,27 @@ fn unprivileged(program: &str) -> Command {
 
 /// What a statement was answered.
 #[derive(Debug, PartialEq)]
-enum Answer {
+pub(crate) enum Answer {
     /// With this SQLSTATE.
     Failed(String),
-    /// The types of the columns, and the rows as texts.
-    Rows(Vec<u32>, Vec<Vec<Option<String>>>),
+    /// The names and types of the columns, and the rows as texts.
+    Rows(Vec<Column>, Vec<Vec<Option<String>>>),
 }
+
+impl Answer {
+    /// The same where only the types of the columns count.
+    fn without_names(self) -> Self {
+        match self {
+            Self::Rows(columns, rows) => {
+                Self::Rows(columns.into_iter().map(|(_, ty)| (String::new(), ty)).collect(), rows)
+            }
+            failed @ Self::Failed(_) => failed,
+        }
+    }
+}
+
+/// A column's name and type.
+pub(crate) type Column = (String, u32);
 
 struct Session {
     stream: TcpStream,
@@ -160,12 +175,13 @@ fn state_of(body: &[u8]) -> String {
     String::from_utf8_lossy(state).into_owned()
 }
 
-fn types_of(mut body: &[u8]) -> Vec<u32> {
+fn types_of(mut body: &[u8]) -> Vec<Column> {
     let mut types = Vec::new();
     body = &body[2..];
     while let Some(end) = body.iter().position(|byte| *byte == 0) {
         let field = &body[end + 1..];
-        types.push(u32::from_be_bytes(field[6..10].try_into().unwrap()));
+        let name = String::from_utf8_lossy(&body[..end]).into_owned();
+        types.push((name, u32::from_be_bytes(field[6..10].try_into().unwrap())));
         body = &field[18..];
     }
     types
@@ -190,24 +206,46 @@ fn values_of(mut body: &[u8]) -> Vec<Option<String>> {
 }
 
 /// Both servers, with the same rows.
-struct Both {
+pub(crate) struct Both {
     theirs: Session,
     ours: Session,
 }
 
 impl Both {
+    /// A PostgreSQL and a daemon, which end with the first of the two, and a session at each.
+    pub(crate) fn start() -> ((PostgreSql, Daemon), Self) {
+        let addresses = vec!["127.0.0.1:0".parse().unwrap()];
+        let daemon = daemon_with(&Config { sql_addresses: addresses, ..config() });
+        let server = PostgreSql::start();
+        let ours = TcpStream::connect(daemon.server.sql_addresses()[0]).unwrap();
+        let ours = Session::begin(ours, b"sqlcached").expect("a session");
+        let both = Self { theirs: server.connect(), ours };
+        ((server, daemon), both)
+    }
+
+    /// What both take.
+    pub(crate) fn set(&mut self, statement: &str) {
+        for session in [&mut self.theirs, &mut self.ours] {
+            let answer = session.ask(statement);
+            assert!(!matches!(answer, Answer::Failed(_)), "{statement}: {answer:?}");
+        }
+    }
+
+    /// What PostgreSQL answers, and what the daemon does.
+    pub(crate) fn ask(&mut self, sql: &str) -> (Answer, Answer) {
+        (self.theirs.ask(sql), self.ours.ask(sql))
+    }
+
     fn set_up(&mut self, world: &mut World) {
         for statement in world.setup() {
-            for session in [&mut self.theirs, &mut self.ours] {
-                let answer = session.ask(&statement);
-                assert!(!matches!(answer, Answer::Failed(_)), "{statement}: {answer:?}");
-            }
+            self.set(&statement);
         }
     }
 
     /// The two answers, if they differ.
     fn differ(&mut self, sql: &str) -> Option<(Answer, Answer)> {
-        let (expected, found) = (self.theirs.ask(sql), self.ours.ask(sql));
+        let (expected, found) = self.ask(sql);
+        let (expected, found) = (expected.without_names(), found.without_names());
         (expected != found).then_some((expected, found))
     }
 }
@@ -220,12 +258,7 @@ fn number_of(variable: &str) -> Option<u64> {
 #[test]
 fn random_queries_answer_as_postgresql_does() {
     let asked = number_of("STATEMENTS");
-    let addresses = vec!["127.0.0.1:0".parse().unwrap()];
-    let daemon = daemon_with(&Config { sql_addresses: addresses, ..config() });
-    let server = PostgreSql::start();
-    let ours = TcpStream::connect(daemon.server.sql_addresses()[0]).unwrap();
-    let ours = Session::begin(ours, b"sqlcached").expect("a session");
-    let mut both = Both { theirs: server.connect(), ours };
+    let (_servers, mut both) = Both::start();
     // A long run begins anywhere. The short one repeats itself, for a difference may be left.
     let replayed = asked.is_some() || seed_given();
     let mut world = World::new(Rng::with_seed(if replayed { seed() } else { SHORT_RUN }));

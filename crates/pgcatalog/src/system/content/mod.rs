@@ -10,6 +10,7 @@ mod roles;
 mod rules;
 mod sequences;
 mod types;
+mod zones;
 
 pub(super) use self::fixed::{
     DATABASE_OWNER, DATABASE_OWNER_NAME, OWN_NAME, OWNER, PUBLIC, PUBLIC_NAME, UTF8, namespace_name,
@@ -61,6 +62,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_statio_user_tables", activity::table_names),
     ("pg_tables", relations::table_list),
     ("pg_tablespace", fixed::tablespaces),
+    ("pg_timezone_names", zones::names),
     ("pg_type", types::types),
     ("pg_user", roles::users),
     ("pg_views", relations::views),

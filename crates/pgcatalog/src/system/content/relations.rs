@@ -1,6 +1,6 @@
 //! Tables, their columns, indexes and constraints.
 
-use sqltext::token::sql_literal;
+use sqltext::token::{Kind, Tokens, sql_literal, unquoted};
 use store::definition::{ColumnDef, Identity, SqlType};
 use store::value::Value;
 use store::{Catalog, Table};
@@ -310,6 +310,10 @@ pub(super) fn constraints(system: &System, rows: &mut Rows) {
 /// The conditions among `pg_constraint`.
 fn check_constraints(table: &Table, rows: &mut Rows) {
     for check in checks_of(table) {
+        let columns: Vec<String> =
+            named_in(table, &check.sql).map(|at| number_of(table, at).to_string()).collect();
+        let columns =
+            if columns.is_empty() { Value::Null } else { text(&format!("[{}]", columns.join(","))) };
         rows.add([
             ("oid", int(check_oid(table, &check.name))),
             ("conname", text(&check.name)),
@@ -321,9 +325,21 @@ fn check_constraints(table: &Table, rows: &mut Rows) {
             ("confdeltype", text(" ")),
             ("confmatchtype", text(" ")),
             ("conislocal", flag(true)),
+            ("conkey", columns),
             ("conbin", text(&check.sql)),
         ]);
     }
+}
+
+/// The columns that a condition names.
+fn named_in(table: &Table, sql: &str) -> impl Iterator<Item = usize> {
+    let words: Vec<String> = Tokens::new(sql)
+        .filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted))
+        .map(|token| unquoted(token.text))
+        .collect();
+    let columns = table.def().columns.iter().enumerate().filter(|(_, column)| !column.hidden);
+    let is_named = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name));
+    columns.filter(|(_, column)| is_named(&column.name)).map(|(at, _)| at).collect::<Vec<_>>().into_iter()
 }
 
 /// The foreign keys among `pg_constraint`: kept as they were declared, and not enforced.

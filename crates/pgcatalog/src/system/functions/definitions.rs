@@ -56,6 +56,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_get_serial_sequence", (2, 2), serial_sequence),
     function("pg_get_statisticsobjdef_columns", (1, 1), |_, _| Value::Null),
     function("pg_get_triggerdef", (1, 2), |_, _| Value::Null),
+    function("pg_stat_get_numscans", (1, 1), |_, _| int(0)),
     function("pg_get_userbyid", (1, 1), user_by_id),
     function("pg_get_viewdef", (1, 2), |system, call| {
         let by_name = || call.text(0).and_then(|name| relation_oid(system, &name));

@@ -27,6 +27,8 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("inet_server_addr", (0, 0), |_, _| Value::Null),
     function("inet_server_port", (0, 0), |_, _| Value::Null),
     function("pg_backend_pid", (0, 0), |system, _| int(system.identity().pid)),
+    // A client that waits for another has no place in a queue that others could see.
+    function("pg_blocking_pids", (1, 1), |_, _| text("[]")),
     function("pg_char_to_encoding", (1, 1), char_to_encoding),
     function("pg_client_encoding", (0, 0), |_, _| text("UTF8")),
     function("pg_conf_load_time", (0, 0), |system, _| moment(system.server().started_ms())),
@@ -44,6 +46,8 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("session_user", (0, 0), |system, _| text(&system.identity().user)),
     function("txid_current", (0, 0), transaction),
     function("user", (0, 0), |system, _| text(&system.identity().role)),
+    // No transaction is older than another, and consoles that ask for what is new find all.
+    function("xid_age", (1, 1), |_, _| int(0)),
     function("version", (0, 0), |_, _| text(&version())),
 ];
 
