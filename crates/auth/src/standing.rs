@@ -12,6 +12,9 @@ use sqltext::token::quoted_name;
 
 use crate::limits::STANDING_MAX;
 
+/// What functions and procedures are called where they are yet to be made.
+const OF_FUNCTIONS: [&str; 2] = ["functions", "routines"];
+
 /// A role's name; `None`: everybody.
 type Grantee = Option<String>;
 
@@ -65,6 +68,12 @@ impl Standing {
         match &change.grants.on {
             GrantedOn::Schemas(schemas) => self.on_schemas(change, schemas)?,
             GrantedOn::Future { schemas, kind, .. } => self.on_future(change, schemas, *kind)?,
+            // Not to keep it would leave open what somebody believes to be closed.
+            GrantedOn::Open(kind) if change.grants.revokes && OF_FUNCTIONS.contains(&kind.as_str()) => {
+                let hint = "REVOKE EXECUTE ON FUNCTION name FROM PUBLIC when the function is made";
+                let error = SqlError::not_supported(format!("to revoke default privileges on {kind}"));
+                return Err(error.with_hint(hint));
+            }
             // Everybody may use the rest.
             _ => {}
         }
