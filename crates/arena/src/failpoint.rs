@@ -19,7 +19,7 @@ pub enum Point {
     Found,
     /// A row was copied to another place, to which nothing leads yet.
     Copied,
-    /// New definitions hold, and whoever made them has not gone on.
+    /// Other threads see new definitions; the thread that made them is still in the statement.
     Defined,
     /// The kernel is asked to promise pages.
     Fallocate,

@@ -1,6 +1,8 @@
-//! The thread that checks the passwords of memcached's clients. A password that was right before is known on the spot;
-//! any other takes a millisecond, and whoever fails as often as possible would take the processors from those who work.
-//! So one thread checks them, and gives way to all others.
+//! The thread that checks the passwords of memcached's clients.
+//!
+//! The worker knows a password that was right before. Any other takes a millisecond of computing. Clients that try
+//! wrong passwords without pause would take the processors from the others. So one thread checks them, at the lowest
+//! priority.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

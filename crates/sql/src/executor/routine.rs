@@ -1,5 +1,5 @@
-//! `CREATE FUNCTION` and `CREATE PROCEDURE`: whatever is wrong with a body is told when it is made, and names of
-//! parameters become numbers then.
+//! `CREATE FUNCTION` and `CREATE PROCEDURE`: the body is compiled here, so its mistakes are reported here. The names of
+//! parameters become numbers.
 
 use std::ops::Range;
 

@@ -107,8 +107,8 @@ fn a_row_that_moves_keeps_its_new_deadline() {
     assert_eq!(get(&bench.store, table, b"hot"), None);
 }
 
-/// A table that went to the other file had its rows for a moment after others wrote the new one: whoever still had the
-/// old table read a version from before the one that was acknowledged.
+/// When a table goes to the other file, a new table takes its name. For a moment others could write the new one while
+/// the old one still had its rows. A reader that held the old one then got an older version than the acknowledged one.
 #[test]
 fn nobody_reads_the_old_table_when_others_write_the_new_one() {
     let arena = TempArena::new("changes-file");
