@@ -188,7 +188,7 @@ impl Store {
             }
         }
         let ComingItem { client_flags, cas, .. } = in_place.item;
-        let item = Item { value: in_place.value(), client_flags, expiry, cas, lease: None };
+        let item = Item { value: in_place.value(), client_flags, expiry, cas, lease: None, tags: None };
         self.put_item(table, key, &item, expect, now)
     }
 

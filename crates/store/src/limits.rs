@@ -59,6 +59,21 @@ pub const NAMESPACES_MAX: usize = 1_000;
 /// Most functions and procedures: all definitions are written at each change.
 pub const ROUTINES_MAX: usize = 1_000;
 
+/// Most foreign servers: each that a table names has a thread and two connections.
+pub const SERVERS_MAX: usize = 64;
+
+/// Most user mappings of a server: one is used by the server itself, the others are kept for tools.
+pub(crate) const SERVER_MAPPINGS_MAX: usize = 64;
+
+/// Longest value of an option of a server or user mapping: a path, or a token that stands for a password.
+pub(crate) const SERVER_OPTION_BYTES_MAX: usize = 4 << 10;
+
+/// Most tables that rows depend on: each change of one is looked for in all that name it.
+pub(crate) const DEPENDENCES_MAX: usize = 32;
+
+/// Longest text of `depends`: some dozens of tables with their columns.
+pub(crate) const DEPENDS_BYTES_MAX: usize = 4 << 10;
+
 /// Most sequences: all definitions are written at each change, and for each thousand numbers that one gives out.
 pub const SEQUENCES_MAX: usize = 1_000;
 
@@ -104,6 +119,10 @@ pub(crate) const EVICTIONS_WAITING_MAX: usize = 4_096;
 /// Units that the cleaner keeps free at most, so that writers seldom make room themselves.
 pub(crate) const FREE_UNITS_MAX: u64 = 256;
 
+/// Threads that count the lookups of each table in words of their own: a pair of cache lines each, 2 KiB a table, so
+/// that 4,096 tables take 8 MiB. There are four memcached workers and two SQL threads by default.
+pub(crate) const COUNTING_THREADS: usize = 16;
+
 /// Elements that the text of an array may have: each becomes a value on the heap.
 pub(crate) const ARRAY_ELEMENTS_MAX: usize = 1_000_000;
 
@@ -144,3 +163,9 @@ pub(crate) const JSONB_EXPONENT_MAX: i64 = 400;
 
 /// Elements of one row that an index over elements holds: an entry names its element by 16 bits.
 pub(crate) const ELEMENTS_MAX: usize = 1 << 16;
+
+/// A message repeats no more characters of a key: a key may have 250 bytes, and one part of it is to be found.
+pub(crate) const SHOWN_CHARS_MAX: usize = 40;
+
+/// Digits behind the point of a time or a size; more make no difference to a millisecond of a week.
+pub(crate) const PLACES_MAX: usize = 9;

@@ -9,7 +9,7 @@ use crate::scalar::numeric::{self, Modifier};
 use crate::value::{Value, ValueRef, text_or_blob};
 
 /// What stands between the parts of a composite key in memcached text.
-const SEPARATOR: u8 = b':';
+pub(super) const SEPARATOR: u8 = b':';
 
 /// How a table's keys are written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,9 +36,11 @@ use crate::limits::LEAD_BYTES_MAX;
 use crate::value::{ValueRef, text_or_blob};
 
 mod key;
+mod misfit;
 mod sort;
 
 pub use key::{KeyCodec, KeyError};
+pub use misfit::{key_shape, misfit};
 pub use sort::{Prefix, column_ends, prefix_end, prefix8, sort_key, sort_key_column, text_prefix};
 
 const NULL: u8 = 0;

@@ -9,6 +9,7 @@ pub(crate) mod namespaces;
 pub(crate) mod routines;
 pub(crate) mod rules;
 pub(crate) mod sequences;
+pub(crate) mod servers;
 pub(crate) mod sharing;
 pub(crate) mod take_back;
 
@@ -52,14 +53,15 @@ impl Store {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
         let (found, emptied) =
             read_catalogue(&arena).unwrap_or_else(|| (Definitions::of(vec![built_in()]), Vec::new()));
-        let Definitions { tables, views, enums, namespaces, sequences, routines, open: _ } = found;
+        let Definitions { tables, views, enums, namespaces, sequences, routines, servers, open: _ } = found;
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
         let enums = enums.into_iter().map(Arc::new).collect();
         let namespaces = namespaces.into_iter().map(Arc::new).collect();
         let sequences = sequences.into_iter().map(|def| Arc::new(Sequence::new(def))).collect();
         let routines = routines.into_iter().map(Arc::new).collect();
-        let apart = Apart { views, enums, namespaces, sequences, routines };
+        let servers = servers.into_iter().map(Arc::new).collect();
+        let apart = Apart { views, enums, namespaces, sequences, routines, servers };
         let catalog = catalog_of(1, handles, apart).map_err(StoreError::Catalogue)?;
         let store = Arc::new(Self::assemble(arena, options, shared, catalog));
         store.find_shared()?;
@@ -75,7 +77,12 @@ impl Store {
     }
 
     /// Makes a table. Rows of the built-in table whose keys it answers to are removed.
-    pub fn create_table(&self, mut def: TableDef) -> Result<Arc<Table>, DdlError> {
+    pub fn create_table(&self, def: TableDef) -> Result<Arc<Table>, DdlError> {
+        self.create_table_claiming(def).map(|(table, _)| table)
+    }
+
+    /// As [`Store::create_table`]; says also how many rows of the built-in table were removed.
+    pub fn create_table_claiming(&self, mut def: TableDef) -> Result<(Arc<Table>, u64), DdlError> {
         let _one = self.lock_definitions();
         let catalog = self.catalog();
         check_relation_name(&catalog, &def.name)?;
@@ -91,8 +98,8 @@ impl Store {
         // Nobody writes yet.
         table.state.next_number.store(table.def().numbers_from.max(1), Ordering::Relaxed);
         self.install(catalog.tables().cloned().chain([Arc::clone(&table)]).collect())?;
-        self.claim_prefix(&table);
-        Ok(table)
+        let claimed = self.claim_prefix(&table);
+        Ok((table, claimed))
     }
 
     /// Removes a table and its rows.
@@ -120,8 +127,9 @@ impl Store {
         self.flush(table);
     }
 
-    /// Changes a table's options.
-    pub fn set_options(&self, name: &str, change: &mut OptionsChange<'_>) -> Result<(), DdlError> {
+    /// Changes a table's options. Says how many rows of the built-in table were removed, because the table answers to
+    /// their keys now.
+    pub fn set_options(&self, name: &str, change: &mut OptionsChange<'_>) -> Result<u64, DdlError> {
         let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = found(&catalog, name)?;
@@ -146,8 +154,7 @@ impl Store {
         check_prefix(&catalog, &def, Some(table.id()))?;
         if def.options.shared_memory != table.def().options.shared_memory {
             self.change_file(&catalog, table, def)?;
-            self.claim_new_prefix(name);
-            return Ok(());
+            return Ok(self.claim_new_prefix(name));
         }
         self.check_reserves(&catalog, &def)?;
         // What has expired under the old rule stays dead, in the next process too.
@@ -157,15 +164,12 @@ impl Store {
             table.state.apply(table.def());
             return Err(error);
         }
-        self.claim_new_prefix(name);
-        Ok(())
+        Ok(self.claim_new_prefix(name))
     }
 
     /// A table that was given other options takes the keys that it answers to now.
-    fn claim_new_prefix(&self, name: &str) {
-        if let Some(table) = self.catalog().table(name) {
-            self.claim_prefix(table);
-        }
+    fn claim_new_prefix(&self, name: &str) -> u64 {
+        self.catalog().table(name).map_or(0, |table| self.claim_prefix(table))
     }
 
     /// What tables have for themselves leaves room for the others.
@@ -196,11 +200,18 @@ impl Store {
         }
     }
 
-    /// Rows of the built-in table under keys that a table now answers to would be out of reach: they go.
-    fn claim_prefix(&self, table: &Table) {
+    /// Rows of the built-in table under keys that a table now answers to would be out of reach: they go. How many live
+    /// ones is returned.
+    fn claim_prefix(&self, table: &Table) -> u64 {
         let Some(prefix) = table.def().options.prefix.as_deref().filter(|prefix| !prefix.is_empty()) else {
-            return;
+            return 0;
         };
+        let answers_to = |key: &[u8]| {
+            let rest = key.strip_prefix(prefix.as_bytes());
+            let loose = table.def().options.loose_keys;
+            rest.is_some_and(|rest| !loose || table.keys().from_text(rest, &mut Vec::new()).is_ok())
+        };
+        let (now, mut claimed) = (self.now(), 0);
         let catalog = self.catalog();
         let built_in = catalog.built_in();
         let shape = self.arena.of(built_in.id()).scan_shape();
@@ -223,15 +234,18 @@ impl Store {
                 };
                 key.clear();
                 read.copy_key(&mut key);
-                if !key.starts_with(prefix.as_bytes()) {
+                if !answers_to(&key) {
                     continue;
                 }
+                let is_live = self.is_live(built_in, read.head(), now);
                 let hash = self.arena.of(built_in.id()).hash(built_in.id(), &key);
                 if let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) {
                     self.unpublish(&mut shard, built_in, Entry { slot, location }, RemovalCause::Invalidated);
+                    claimed += u64::from(is_live);
                 }
             }
         }
+        claimed
     }
 }
 

@@ -56,6 +56,22 @@ impl Store {
         self.install_all(catalog.tables().cloned().collect(), apart)
     }
 
+    /// Gives a function or procedure another name in its schema.
+    pub fn rename_routine(&self, name: &str, to: &str) -> Result<(), DdlError> {
+        let _one = self.lock_definitions();
+        let catalog = self.catalog();
+        let mut own = RoutineDef::clone(known(&catalog, name)?);
+        if let Some(taken) = catalog.routine(to) {
+            return Err(ddl("42723", format!("{} \"{}\" already exists", taken.word(), taken.name)));
+        }
+        to.clone_into(&mut own.name);
+        own.validate()?;
+        let mut apart = catalog.apart();
+        apart.routines.retain(|other| other.id != own.id);
+        apart.routines.push(Arc::new(own));
+        self.install_all(catalog.tables().cloned().collect(), apart)
+    }
+
     /// Removes a function or procedure.
     pub fn drop_routine(&self, name: &str) -> Result<(), DdlError> {
         let _one = self.lock_definitions();

@@ -34,7 +34,7 @@ impl TableDef {
         for index in &mut self.indexes {
             index.columns.iter_mut().chain(&mut index.elements).chain(&mut index.predicate).for_each(moved);
         }
-        self.options.value.iter_mut().for_each(moved);
+        self.options.value.iter_mut().chain(&mut self.options.tags).for_each(moved);
     }
 
     /// An earlier definition of this table, to be put in force again with these of its indexes. Places in payloads that
@@ -44,7 +44,8 @@ impl TableDef {
         let mut again = before.clone();
         again.pin_slots();
         again.slots = self.slots.or(again.slots);
-        let options = TableOptions { value: before.options.value, ..self.options.clone() };
+        let tags = self.options.tags.and_then(|at| before.column_index(&self.columns[at].name));
+        let options = TableOptions { value: before.options.value, tags, ..self.options.clone() };
         for column in &mut again.columns {
             if let Some(now) = self.column_index(&column.name) {
                 column.grants.clone_from(&self.columns[now].grants);

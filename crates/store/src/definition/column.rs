@@ -209,18 +209,24 @@ impl ColumnDef {
         }
     }
 
-    /// A moment with as many digits behind the second as `timestamp(3)` keeps.
+    /// A moment or time of day with as many digits behind the second as `timestamp(3)` keeps, and an array of these or
+    /// of decimal numbers.
     fn rounded(&self, ty: SqlType, value: Value) -> Result<Value, Refusal> {
-        match (ty, value) {
-            (SqlType::Timestamp | SqlType::Timestamptz, Value::Text(text)) => {
-                let digits = declared_digits(&self.declared);
-                Ok(Value::Text(match digits {
-                    Some(digits) => scalar::moment::rounded(ty, &text, digits)?,
-                    None => text,
-                }))
-            }
-            (_, value) => Ok(value),
+        let element = ty.scalar();
+        if !self.declared.contains('(') || !(scalar::moment::has_digits(element) || ty.is_array()) {
+            return Ok(value);
         }
+        let Value::Text(text) = value else { return Ok(value) };
+        let round = |text: String| match declared_digits(&self.declared) {
+            _ if element == SqlType::Numeric => {
+                scalar::numeric::accept(Modifier::of_declared(&self.declared), Value::Text(text))
+            }
+            Some(digits) if scalar::moment::has_digits(element) => {
+                scalar::moment::rounded(&text, digits).map(Value::Text)
+            }
+            _ => Ok(Value::Text(text)),
+        };
+        if ty.is_array() { scalar::array::each_text(&text, element, round) } else { round(text) }
     }
 
     /// What PostgreSQL clients are told of it, as its declared type has it.

@@ -21,6 +21,7 @@ pub use crate::limits::NAMESPACES_MAX;
 pub use crate::limits::ROUTINES_MAX;
 use crate::limits::SCHEMA_MAX;
 pub use crate::limits::SEQUENCES_MAX;
+pub use crate::limits::SERVERS_MAX;
 pub use crate::limits::TABLES_MAX;
 use crate::scalar;
 use crate::value::Value;
@@ -30,6 +31,7 @@ pub mod access;
 mod alter;
 mod collation;
 mod column;
+mod depends;
 mod enumeration;
 mod foreign;
 mod index;
@@ -38,7 +40,9 @@ mod options;
 mod routine;
 mod rule;
 mod sequence;
+mod server;
 mod types;
+pub mod units;
 mod view;
 
 pub use crate::scalar::{Element, SqlType};
@@ -46,15 +50,17 @@ pub use access::{Access, Grant, Privileges};
 pub use alter::SLOTS_MAX;
 pub use collation::{Collation, NUMERIC as NUMERIC_COLLATION};
 pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
+pub use depends::Dependence;
 pub use enumeration::EnumDef;
 pub use foreign::ForeignKey;
 pub use index::IndexDef;
 pub use namespace::{NamespaceDef, qualified};
 pub(crate) use namespace::{own_name, within};
-pub use options::{OPTIONS, OptionDef, TableOptions, parse_span, print_span};
-pub use routine::{Returns, RoutineDef, RoutineParameter, RoutineStatement};
+pub use options::{OPTIONS, OnChange, OptionDef, TableOptions, parse_span, print_span};
+pub use routine::{ParameterMode, Returns, RoutineDef, RoutineParameter, RoutineStatement};
 pub use rule::ExpiryRule;
 pub use sequence::{Place, SequenceDef};
+pub use server::{MASK, MappingDef, ServerDef, ServerOption, WRAPPER};
 pub use view::{ViewColumn, ViewDef};
 
 /// A table.
@@ -252,6 +258,11 @@ impl TableDef {
         self.options.prefix.is_some()
     }
 
+    /// Whether `flush_all` empties this table.
+    pub fn is_flushed(&self) -> bool {
+        self.answers_to_memcached() && !self.options.unflushed
+    }
+
     /// As [`ColumnDef::accept`], and where memcached stores raw bytes, in the value and text key columns of a
     /// table with a prefix, a TEXT column also takes the blob that such bytes read back as.
     pub fn accept(&self, column: usize, value: Value) -> Result<Value, TypeMismatch> {
@@ -370,6 +381,7 @@ impl TableDef {
 
     fn validate_options(&self) -> Result<(), DefinitionError> {
         self.options.validate()?;
+        self.validate_tags()?;
         if let (Some(least), Some(most)) = (self.options.min_memory, self.options.max_memory)
             && least > most
         {
@@ -404,6 +416,18 @@ impl TableDef {
         };
         if self.is_key(value) {
             let message = format!("value column \"{}\" is part of the primary key", column.name);
+            return Err(DefinitionError::invalid(message));
+        }
+        Ok(())
+    }
+
+    fn validate_tags(&self) -> Result<(), DefinitionError> {
+        let Some(column) = self.options.tags.and_then(|tags| self.columns.get(tags)) else {
+            return Ok(());
+        };
+        let (is_value, is_made) = (self.options.value == self.options.tags, column.generated.is_some());
+        if is_value || is_made || column.sql_type() != SqlType::Text.array().unwrap_or(SqlType::Text) {
+            let message = format!("tags column \"{}\" is not an ordinary column of type TEXT[]", column.name);
             return Err(DefinitionError::invalid(message));
         }
         Ok(())
@@ -558,6 +582,7 @@ mod tests {
         let column = |declared| ColumnDef::new("c", declared).unwrap();
         assert_eq!(column("INT").accept(Value::from("42")), Ok(Value::Integer(42)));
         assert_eq!(column("INT").accept(Value::Real(2.0)), Ok(Value::Integer(2)));
+        assert_eq!(column("INT").accept(Value::Real(2.5)), Ok(Value::Integer(2)));
         assert_eq!(column("INT").accept(Value::Null), Ok(Value::Null));
         assert_eq!(column("REAL").accept(Value::Integer(2)), Ok(Value::Real(2.0)));
         assert_eq!(column("TEXT").accept(Value::Integer(2)), Ok(Value::from("2")));
@@ -566,7 +591,7 @@ mod tests {
         assert_eq!(column("ANY").accept(Value::from("1.5")), Ok(Value::from("1.5")));
         assert_eq!(column("REAL").accept(Value::Real(f64::NAN)), Ok(Value::Null));
         for (declared, value) in [
-            ("INT", Value::Real(2.5)),
+            ("INT", Value::Real(1e19)),
             ("INT", Value::from("two")),
             ("REAL", Value::from("1.5x")),
             ("TEXT", Value::Blob(vec![0xff])),

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ColumnDef, DefinitionError, find_column};
+use super::{ColumnDef, DefinitionError, Dependence, find_column, units};
 
+use crate::limits::DEPENDS_BYTES_MAX;
 use crate::limits::PREFIX_BYTES_MAX;
 use crate::limits::TTL_MS_MAX;
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// What a number without a unit counts, in options.
+const SECOND_MS: u64 = 1_000;
 /// Least `max_memory`: a table takes segments, and rows above 8 KiB share segments of this size.
 const TABLE_MEMORY_MIN: u64 = 1 << 20;
 /// Least and greatest `weight`, in hundredths: beyond them a table would be as good as reserved, or as good as without
@@ -48,13 +50,50 @@ pub struct TableOptions {
     pub prefix: Option<String>,
     /// The column that memcached reads and writes.
     pub value: Option<usize>,
+    /// The column that takes the tags of a value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<usize>,
     /// The channel on which keys are announced whose rows left.
     pub notify: Option<String>,
+    /// `flush_all` of memcached's clients leaves its rows.
+    #[serde(skip_serializing_if = "is_off_switch")]
+    pub unflushed: bool,
+    /// A memcached key that begins with the prefix and is no key of the table is one of the built-in table.
+    #[serde(skip_serializing_if = "is_off_switch")]
+    pub loose_keys: bool,
     /// Whether the primary key has an ordered index beside the hash index.
     pub ordered: bool,
     /// Whether other processes may read the table in shared memory.
     #[serde(skip_serializing_if = "is_off_switch")]
     pub shared_memory: bool,
+    /// The foreign server whose changes invalidate rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Which tables there rows depend on, as [`Dependence`] reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depends: Option<String>,
+    /// What such a change does to a row.
+    #[serde(skip_serializing_if = "OnChange::is_delete")]
+    pub on_change: OnChange,
+}
+
+/// What a change of the source does to a row that depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnChange {
+    /// It goes.
+    #[default]
+    Delete,
+    /// It is stale: served while one client refreshes it.
+    Stale,
+}
+
+impl OnChange {
+    /// Whether it is what a table has that does not say.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_delete(&self) -> bool {
+        *self == Self::Delete
+    }
 }
 
 impl TableOptions {
@@ -66,6 +105,19 @@ impl TableOptions {
         }
         if self.weight.is_some_and(|weight| !WEIGHTS.contains(&weight)) {
             return Err(DefinitionError::invalid("a weight is a number from 0.01 to 100"));
+        }
+        if self.source.is_some() != self.depends.is_some() {
+            return Err(DefinitionError::invalid(
+                "source and depends go together: a server, and which tables there rows depend on",
+            ));
+        }
+        if self.depends.as_deref().is_some_and(|text| Dependence::read_all(text).is_err()) {
+            return Err(DefinitionError::invalid("depends cannot be read"));
+        }
+        if self.on_change == OnChange::Stale && self.stale_for_ms.is_none() {
+            return Err(DefinitionError::invalid(
+                "on_change = 'stale' needs stale_for: without it no plain get refreshes a stale row",
+            ));
         }
         Ok(())
     }
@@ -166,11 +218,32 @@ pub static OPTIONS: &[OptionDef] = &[
         print: |options, columns| Some(columns.get(options.value?)?.name.clone()),
     },
     OptionDef {
+        name: "tags",
+        meaning: "the TEXT[] column that takes the tags that memcached clients send (flag L of ms)",
+        parse: |options, text, columns| parse_column(text, columns).map(|tags| options.tags = Some(tags)),
+        reset: |options| options.tags = None,
+        print: |options, columns| Some(columns.get(options.tags?)?.name.clone()),
+    },
+    OptionDef {
         name: "notify",
         meaning: "the channel on which LISTEN reports keys that were invalidated, expired or evicted",
         parse: |options, text, _| parse_channel(text).map(|channel| options.notify = channel),
         reset: |options| options.notify = None,
         print: |options, _| options.notify.clone(),
+    },
+    OptionDef {
+        name: "flush",
+        meaning: "flush_all of memcached clients empties the table (on or off; on)",
+        parse: |options, text, _| parse_switch(text).map(|on| options.unflushed = !on),
+        reset: |options| options.unflushed = false,
+        print: |options, _| options.unflushed.then(|| "off".into()),
+    },
+    OptionDef {
+        name: "strict_keys",
+        meaning: "refuse memcached keys that begin with the prefix and do not fit the primary key; off: they are rows of the table memcached (on or off; on)",
+        parse: |options, text, _| parse_switch(text).map(|on| options.loose_keys = !on),
+        reset: |options| options.loose_keys = false,
+        print: |options, _| options.loose_keys.then(|| "off".into()),
     },
     OptionDef {
         name: "ordered",
@@ -186,7 +259,53 @@ pub static OPTIONS: &[OptionDef] = &[
         reset: |options| options.shared_memory = false,
         print: |options, _| options.shared_memory.then(|| "on".into()),
     },
+    OptionDef {
+        name: "source",
+        meaning: "the foreign server whose changes invalidate rows of this table",
+        parse: |options, text, _| parse_source(text).map(|source| options.source = Some(source)),
+        reset: |options| options.source = None,
+        print: |options, _| options.source.clone(),
+    },
+    OptionDef {
+        name: "depends",
+        meaning: "tables of the source that rows depend on, with the columns that say which rows ('product(id), review(product_id => id)')",
+        parse: |options, text, columns| {
+            parse_depends(text, columns).map(|depends| options.depends = Some(depends))
+        },
+        reset: |options| options.depends = None,
+        print: |options, _| options.depends.clone(),
+    },
+    OptionDef {
+        name: "on_change",
+        meaning: "what a change of the source does to a row: delete it, or make it stale, which needs stale_for (delete)",
+        parse: |options, text, _| parse_on_change(text).map(|on_change| options.on_change = on_change),
+        reset: |options| options.on_change = OnChange::Delete,
+        print: |options, _| (options.on_change == OnChange::Stale).then(|| "stale".into()),
+    },
 ];
+
+fn parse_on_change(text: &str) -> Result<OnChange, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "delete" => Ok(OnChange::Delete),
+        "stale" => Ok(OnChange::Stale),
+        _ => Err("write delete or stale".into()),
+    }
+}
+
+fn parse_source(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("name a foreign server".into()) } else { Ok(text.to_owned()) }
+}
+
+/// Columns of ours must be there; those of the source are looked for when the source is asked.
+fn parse_depends(text: &str, columns: &[ColumnDef]) -> Result<String, String> {
+    if text.len() > DEPENDS_BYTES_MAX {
+        return Err(format!("{DEPENDS_BYTES_MAX} bytes is the limit"));
+    }
+    for on in Dependence::read_all(text)? {
+        on.columns.iter().try_for_each(|(_, ours)| parse_column(ours, columns).map(drop))?;
+    }
+    Ok(text.to_owned())
+}
 
 /// Options that the design names and this version does not have; a promise not kept must not be silent.
 const NOT_YET: &[&str] = &["compress", "snapshot"];
@@ -228,16 +347,6 @@ fn option_named(name: &str) -> Result<&'static OptionDef, DefinitionError> {
     Err(DefinitionError::invalid(message))
 }
 
-/// Units of time with their milliseconds; the first name of each is the one printed.
-const UNITS: &[(u64, &[&str])] = &[
-    (7 * DAY_MS, &["weeks", "week", "w"]),
-    (DAY_MS, &["days", "day", "d"]),
-    (60 * 60 * 1000, &["h", "hour", "hours"]),
-    (60 * 1000, &["min", "minute", "minutes", "m"]),
-    (1000, &["s", "sec", "secs", "second", "seconds", ""]),
-    (1, &["ms", "millisecond", "milliseconds"]),
-];
-
 /// A span of time as options take it, in milliseconds; `None` for none. The error says what would be right.
 pub fn parse_span(text: &str) -> Result<Option<u64>, String> {
     parse_ttl(text.trim())
@@ -252,26 +361,16 @@ fn parse_ttl(text: &str) -> Result<Option<u64>, String> {
     if is_off(text) {
         return Ok(None);
     }
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, unit) = (&text[..end], text[end..].trim().to_ascii_lowercase());
-    let expected =
-        || "write a whole number and a unit, as in '5 min', '1 h', '30 s', '250 ms' or '2 days'".to_owned();
-    if digits.is_empty() {
-        return Err(expected());
+    let ttl_ms = units::time_ms(text, SECOND_MS)
+        .ok_or("write a number and a unit, as in '5 min', '1.5 h', '30 s', '250 ms' or '1 day 2 hours'")?;
+    if ttl_ms > TTL_MS_MAX {
+        return Err("the longest is 100 years".into());
     }
-    let (scale, _) = UNITS.iter().find(|(_, names)| names.contains(&unit.as_str())).ok_or_else(expected)?;
-    let ttl_ms = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(*scale));
-    match ttl_ms {
-        Some(0) => Ok(None),
-        Some(ttl_ms) if ttl_ms <= TTL_MS_MAX => Ok(Some(ttl_ms)),
-        _ => Err("the longest is 100 years".into()),
-    }
+    Ok(Some(ttl_ms).filter(|ms| *ms > 0))
 }
 
 fn print_ttl(ttl_ms: u64) -> String {
-    let (scale, names) =
-        UNITS.iter().find(|(scale, _)| ttl_ms.is_multiple_of(*scale)).unwrap_or(&(1, &["ms"]));
-    format!("{} {}", ttl_ms / scale, names[0])
+    units::print(ttl_ms, units::TIME_UNITS)
 }
 
 fn parse_rows(text: &str) -> Result<Option<u64>, String> {
@@ -288,33 +387,17 @@ fn parse_ops(text: &str) -> Result<Option<u64>, String> {
     text.parse().map(Some).map_err(|_| "write a whole number of operations".into())
 }
 
-/// Units of memory with their bytes; the largest that divides a size is the one printed.
-const SIZE_UNITS: &[(u64, &[&str])] = &[
-    (1 << 40, &["TB", "t"]),
-    (1 << 30, &["GB", "g"]),
-    (1 << 20, &["MB", "m"]),
-    (1 << 10, &["kB", "k"]),
-    (1, &["B", ""]),
-];
-
 fn parse_size(text: &str) -> Result<Option<u64>, String> {
     if is_off(text) {
         return Ok(None);
     }
-    let expected = || "write a whole number and a unit, as in '64 MB', '512 kB' or '1 GB'".to_owned();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, unit) = (&text[..end], text[end..].trim());
-    let named = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(unit));
-    let (scale, _) = SIZE_UNITS.iter().find(|(_, names)| named(names)).ok_or_else(expected)?;
-    let bytes =
-        digits.parse::<u64>().ok().and_then(|count| count.checked_mul(*scale)).ok_or_else(expected)?;
+    let bytes = units::size_bytes(text)
+        .ok_or("write a number and a unit, as in '64 MB', '512 kB', '64 MiB' or '1.5 GB'")?;
     Ok(Some(bytes).filter(|bytes| *bytes > 0))
 }
 
 fn print_size(bytes: u64) -> String {
-    let (scale, names) =
-        SIZE_UNITS.iter().find(|(scale, _)| bytes.is_multiple_of(*scale)).unwrap_or(&(1, &["B"]));
-    format!("{} {}", bytes / scale, names[0])
+    units::print(bytes, units::SIZE_UNITS)
 }
 
 fn parse_max_memory(text: &str) -> Result<Option<u64>, String> {
@@ -414,16 +497,20 @@ mod tests {
             ("1 h", Some(3_600_000)),
             ("30 s", Some(30_000)),
             ("250 ms", Some(250)),
-            ("2 days", Some(2 * DAY_MS)),
+            ("2 days", Some(2 * 86_400_000)),
             ("90", Some(90_000)),
-            ("1 Week", Some(7 * DAY_MS)),
+            ("10 mins", Some(600_000)),
+            ("1 day 2 hours", Some(26 * 3_600_000)),
+            ("1.5 h", Some(5_400_000)),
+            ("1 Week", Some(7 * 86_400_000)),
             ("0", None),
             ("off", None),
             ("0 s", None),
         ] {
             assert_eq!(set("ttl", text).unwrap().ttl_ms, ttl_ms, "{text}");
         }
-        for text in ["", "min", "-5 s", "1.5 h", "5 parsecs", "101 years", "99999999999999999999", "36501 d"]
+        for text in
+            ["", "min", "-5 s", "1.5.0 h", "5 parsecs", "101 years", "99999999999999999999", "36501 d"]
         {
             assert_eq!(set("ttl", text).unwrap_err().sqlstate, "22023", "{text}");
         }
@@ -434,6 +521,8 @@ mod tests {
         for (text, bytes) in [
             ("64 MB", Some(64 << 20)),
             ("64mb", Some(64 << 20)),
+            ("64 MiB", Some(64 << 20)),
+            ("64m", Some(64 << 20)),
             ("2g", Some(2 << 30)),
             ("1536 kB", Some(1536 << 10)),
             ("2097152", Some(2 << 20)),
@@ -462,7 +551,10 @@ mod tests {
             ("weight", "2.5"),
             ("prefix", "frag:"),
             ("value", "body"),
+            ("tags", "body"),
             ("notify", "gone"),
+            ("flush", "off"),
+            ("strict_keys", "off"),
             ("ordered", "on"),
             ("shared_memory", "on"),
         ] {
@@ -494,6 +586,8 @@ mod tests {
             ("prefix", "a b", "22023"),
             ("value", "nobody", "22023"),
             ("ordered", "perhaps", "22023"),
+            ("flush", "perhaps", "22023"),
+            ("strict_keys", "perhaps", "22023"),
         ] {
             let error = set(name, text).unwrap_err();
             assert_eq!(error.sqlstate, sqlstate, "{name} = {text}: {error}");

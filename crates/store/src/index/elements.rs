@@ -1,12 +1,22 @@
 //! The sort keys of a row in an index: one, or of an index over the elements of an array one for each of them.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::codec::sort_key_column;
-use crate::definition::Collation;
+use crate::definition::{Collation, SqlType};
 use crate::value::{Value, ValueRef};
+
+/// What of a value an index has entries for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElementsOf {
+    /// The elements of an array. Arrays within it are as if their elements stood in it.
+    Array,
+    /// What `jsonb ? key` asks for: the keys of an object, the texts in an array, or the text that the value is.
+    Json,
+}
 
 /// The different keys of one row in their order. The place of a key among them is the ordinal that its entry bears.
 #[derive(Debug, Default)]
@@ -46,18 +56,18 @@ impl ElementKeys {
         self.places.binary_search_by(|&(begin, end)| self.bytes[begin..end].cmp(key)).ok()
     }
 
-    /// The elements of an array, each once.
-    pub fn of(array: ValueRef<'_>) -> Self {
+    /// The elements of a value, each once.
+    pub fn of(value: ValueRef<'_>, of: ElementsOf) -> Self {
         let mut keys = Self::default();
-        keys.read(array, Collation::Binary);
+        keys.read(value, of, Collation::Binary);
         keys
     }
 
-    /// Takes the keys of an array's elements.
-    pub(crate) fn read(&mut self, array: ValueRef<'_>, collation: Collation) {
+    /// Takes the keys of a value's elements.
+    pub(crate) fn read(&mut self, value: ValueRef<'_>, of: ElementsOf, collation: Collation) {
         self.clear();
         let Self { bytes, places } = self;
-        each_element(array, &mut |value| {
+        of.each(value, &mut |value| {
             let begin = bytes.len();
             sort_key_column(value, collation, false, bytes);
             places.push((begin, bytes.len()));
@@ -80,29 +90,47 @@ impl ElementKeys {
     }
 }
 
-/// The elements of an array, as often as they stand in it.
-pub fn elements_of(array: ValueRef<'_>) -> Vec<Value> {
-    let mut found = Vec::new();
-    each_element(array, &mut |value| found.push(value.to_owned()));
-    found
-}
-
-/// Hands out the elements of an array as it is stored, which is JSON's. Arrays within it are as if their elements stood
-/// in it, and what is no array has no elements. NULL is none: nothing equals it.
-fn each_element(array: ValueRef<'_>, take: &mut dyn FnMut(ValueRef<'_>)) {
-    let ValueRef::Text(text) = array else { return };
-    if !text.starts_with('[') {
-        return;
+impl ElementsOf {
+    /// What an index over a column of this type has.
+    pub fn column(ty: SqlType) -> Self {
+        if ty == SqlType::Jsonb { Self::Json } else { Self::Array }
     }
-    let mut json = serde_json::Deserializer::from_str(text);
-    // What is no JSON has the elements that were read until then: an index may have too many, for what is found by it
-    // is looked at again.
-    let _broken = Elements { take }.deserialize(&mut json);
+
+    /// The elements of a value, as often as they stand in it.
+    pub fn list(self, value: ValueRef<'_>) -> Vec<Value> {
+        let mut found = Vec::new();
+        self.each(value, &mut |value| found.push(value.to_owned()));
+        found
+    }
+
+    /// Hands out the elements of a value as it is stored, which is as JSON. What is no array has none, or the texts
+    /// that JSON has. NULL is none: nothing equals it.
+    fn each(self, value: ValueRef<'_>, take: &mut dyn FnMut(ValueRef<'_>)) {
+        let ValueRef::Text(text) = value else { return };
+        if self == Self::Array && !text.starts_with('[') {
+            return;
+        }
+        let mut json = serde_json::Deserializer::from_str(text);
+        // What is no JSON has the elements that were read until then: an index may have too many, for what is found by
+        // it is looked at again.
+        let _broken = Elements { take, of: self, within: false }.deserialize(&mut json);
+    }
 }
 
-/// Reads JSON, and takes what is in its arrays.
+/// Reads JSON, and takes the elements that it has.
 struct Elements<'t> {
     take: &'t mut dyn FnMut(ValueRef<'_>),
+    of: ElementsOf,
+    /// Within an array.
+    within: bool,
+}
+
+impl Elements<'_> {
+    fn take(self, value: ValueRef<'_>) {
+        if self.of == ElementsOf::Array || matches!(value, ValueRef::Text(_)) {
+            (self.take)(value);
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Elements<'_> {
@@ -121,29 +149,28 @@ impl<'de> Visitor<'de> for Elements<'_> {
     }
 
     fn visit_bool<E>(self, truth: bool) -> Result<(), E> {
-        (self.take)(ValueRef::Integer(truth.into()));
+        self.take(ValueRef::Integer(truth.into()));
         Ok(())
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<(), E> {
-        (self.take)(ValueRef::Integer(number));
+        self.take(ValueRef::Integer(number));
         Ok(())
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<(), E> {
         // Beyond 64 bits with a sign SQLite reads a float.
-        let value = i64::try_from(number).map_or(ValueRef::Real(number as f64), ValueRef::Integer);
-        (self.take)(value);
+        self.take(i64::try_from(number).map_or(ValueRef::Real(number as f64), ValueRef::Integer));
         Ok(())
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<(), E> {
-        (self.take)(ValueRef::Real(number));
+        self.take(ValueRef::Real(number));
         Ok(())
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        (self.take)(ValueRef::Text(text));
+        self.take(ValueRef::Text(text));
         Ok(())
     }
 
@@ -152,13 +179,20 @@ impl<'de> Visitor<'de> for Elements<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Self { take } = self;
-        while seq.next_element_seed(Elements { take: &mut *take })?.is_some() {}
+        let Self { take, of, within } = self;
+        if within && of == ElementsOf::Json {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+        }
+        while seq.next_element_seed(Elements { take: &mut *take, of, within: true })?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        while let Some((key, IgnoredAny)) = map.next_entry::<Cow<'_, str>, IgnoredAny>()? {
+            if self.of == ElementsOf::Json && !self.within {
+                (self.take)(ValueRef::Text(&key));
+            }
+        }
         Ok(())
     }
 }
@@ -169,7 +203,7 @@ mod tests {
 
     fn keys(array: &str) -> ElementKeys {
         let mut keys = ElementKeys::default();
-        keys.read(ValueRef::Text(array), Collation::Binary);
+        keys.read(ValueRef::Text(array), ElementsOf::Array, Collation::Binary);
         keys
     }
 
@@ -207,7 +241,24 @@ mod tests {
             assert_eq!(keys(other).len(), 0, "{other}");
         }
         let mut keys = ElementKeys::default();
-        keys.read(ValueRef::Null, Collation::Binary);
+        keys.read(ValueRef::Null, ElementsOf::Array, Collation::Binary);
         assert_eq!(keys.len(), 0);
+    }
+
+    #[test]
+    fn json_has_texts_at_its_first_level() {
+        let list = |json| {
+            let texts = ElementsOf::Json.list(ValueRef::Text(json)).into_iter().map(|value| match value {
+                Value::Text(text) => text,
+                other => panic!("{other:?}"),
+            });
+            texts.collect::<Vec<_>>().join(",")
+        };
+        assert_eq!(list(r#"["b", "a", null, 3, 1.5, true, ["c"], {"d": "e"}, "\u00e9"]"#), "b,a,\u{e9}");
+        assert_eq!(list(r#"{"b": ["c"], "a\n": {"d": 1}}"#), "b,a\n");
+        assert_eq!(list(r#""a""#), "a");
+        for other in ["5", "null", "true", "-1.5", "18446744073709551615", "[]", "{}", "[1, [\"x\"]]"] {
+            assert_eq!(list(other), "", "{other}");
+        }
     }
 }

@@ -14,8 +14,8 @@ use arena::{Arenas, CommitSlot, Hash, Location};
 use parking_lot::{Mutex, RwLock};
 
 use crate::codec::{prefix_end, sort_key_column};
-use crate::definition::{Collation, IndexDef, TableDef};
-use crate::index::elements::ElementKeys;
+use crate::definition::{Collation, ColumnDef, IndexDef, TableDef};
+use crate::index::elements::{ElementKeys, ElementsOf};
 use crate::index::ordered::{OrderedIndex, Range, SortKeys};
 use crate::index::readiness::Readiness;
 use crate::limits::ELEMENTS_MAX;
@@ -60,6 +60,8 @@ pub struct Index {
     layout: RowLayout,
     /// How the columns are ordered, the leading one first.
     form: Vec<KeyColumn>,
+    /// What it has of its column, if it is one over elements.
+    of: ElementsOf,
     /// Taken after a shard lock, never before one. Shared with the same index under other definitions of its table.
     pub(crate) tree: Arc<RwLock<OrderedIndex>>,
     /// Unique values that commits in staging are about to take, with the commit's slot in the arena. Taken after
@@ -122,8 +124,10 @@ impl KeyBounds {
 
 impl Index {
     pub(crate) fn new(def: IndexDef, table: &TableDef) -> Self {
+        let of = def.elements.and_then(|at| table.columns.get(at)).map(ColumnDef::sql_type);
         Self {
             form: form_of(&def, table),
+            of: of.map_or(ElementsOf::Array, ElementsOf::column),
             def,
             layout: RowLayout::new(table),
             tree: Arc::new(RwLock::new(OrderedIndex::new())),
@@ -142,6 +146,7 @@ impl Index {
     pub(crate) fn renewed(&self, def: IndexDef, table: &TableDef) -> Self {
         Self {
             form: form_of(&def, table),
+            of: self.of,
             def,
             layout: RowLayout::new(table),
             tree: Arc::clone(&self.tree),
@@ -242,6 +247,11 @@ impl Index {
         unique
     }
 
+    /// What it has of its column, if it is one over elements.
+    pub fn elements_of(&self) -> ElementsOf {
+        self.of
+    }
+
     /// Whether it has an entry for each element of an array.
     #[inline]
     pub(crate) fn is_of_elements(&self) -> bool {
@@ -265,7 +275,7 @@ impl Index {
     fn read_elements(&self, row: &RowBuf, keys: &mut ElementKeys) -> bool {
         keys.clear();
         if let Some(form) = self.form.first().filter(|_| self.holds(row)) {
-            keys.read(self.layout.column(row, form.column), form.collation);
+            keys.read(self.layout.column(row, form.column), self.of, form.collation);
         }
         keys.len() <= ELEMENTS_MAX
     }

@@ -42,7 +42,7 @@ impl Small {
     fn set(&self, version: usize, expiry: Expiry) {
         let mut value = format!("{version:08}").into_bytes();
         value.resize(OWN_RUN_BYTES, b'x');
-        let item = Item { value: &value, client_flags: 0, expiry, cas: None, lease: None };
+        let item = Item { value: &value, client_flags: 0, expiry, cas: None, lease: None, tags: None };
         let now = self.store.now();
         let outcome = self.store.put_item(&self.table, &self.key, &item, Expect::Anything, now).unwrap();
         assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");

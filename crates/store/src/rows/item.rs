@@ -36,6 +36,9 @@ pub struct Item<'a> {
     pub cas: Option<u64>,
     /// Until when somebody refreshes it: it holds the place of a value that is still to come.
     pub lease: Option<Tick>,
+    /// Its tags, with commas between them, for the column that the table's option `tags` names. None, or a table
+    /// without that option: the column takes its default.
+    pub tags: Option<&'a [u8]>,
 }
 
 /// How another version of a row is written; what is none stays as it is.
@@ -152,9 +155,10 @@ impl Rows {
         {
             self.note_number(table, number)?;
         }
-        match table.layout().item(item.value).filter(|_| !table.computes()) {
+        let tags = item.tags.filter(|_| table.def().options.tags.is_some());
+        match table.layout().item(item.value).filter(|_| tags.is_none() && !table.computes()) {
             Some(payload) => put(&payload.parts()),
-            None => put(&[&self.encode_item(table, key, None, item.value)?]),
+            None => put(&[&self.encode_item(table, key, None, item.value, tags)?]),
         }
     }
 
@@ -207,7 +211,7 @@ impl Rows {
                 table.write_item_value(row, old);
                 let payload = match edit(old, new) {
                     Edited::Refused => return Ok(Outcome::Left),
-                    Edited::New => Cow::Owned(self.encode_item(table, key, Some(row), new)?),
+                    Edited::New => Cow::Owned(self.encode_item(table, key, Some(row), new, None)?),
                     Edited::Same => Cow::Borrowed(row.payload()),
                 };
                 let kept = || match row.expiry() {
@@ -290,16 +294,18 @@ impl Rows {
         Err(WriteError::Lost(vec![0]))
     }
 
-    /// The payload of a row with this value; the other columns as in `row`, or their defaults, and what is computed
-    /// of them.
+    /// The payload of a row with this value and these tags; the other columns as in `row`, or their defaults, and what
+    /// is computed of them.
     fn encode_item(
         &self,
         table: &Table,
         key: &[u8],
         row: Option<&RowBuf>,
         value: &[u8],
+        tags: Option<&[u8]>,
     ) -> Result<Vec<u8>, WriteError> {
         let def = table.def();
+        let tags = tags.map(tags_column).transpose()?;
         let Some(column) = def.options.value else {
             return Err(WriteError::Type(format!("table \"{}\" has no value column", table.name())));
         };
@@ -314,6 +320,9 @@ impl Rows {
         };
         let own = |at: usize| match row {
             _ if at == column => value,
+            _ if tags.is_some() && def.options.tags == Some(at) => {
+                tags.as_deref().map_or(ValueRef::Null, ValueRef::Text)
+            }
             Some(row) => table.column(row, at),
             None if def.is_key(at) => table.key_column(key, at),
             None => default(def, at),
@@ -386,6 +395,13 @@ impl Rows {
         self.arena.of(row.location()).set_times(row.location(), word, touch.lease.unwrap_or(head.lease));
         Some(Outcome::Done(row.stamp()))
     }
+}
+
+/// A client's list of tags as an array of texts.
+fn tags_column(list: &[u8]) -> Result<String, WriteError> {
+    let list = std::str::from_utf8(list).map_err(|_| WriteError::Type("tags are not UTF-8".to_owned()))?;
+    let tags = list.split(',').filter(|tag| !tag.is_empty());
+    Ok(tags.collect::<serde_json::Value>().to_string())
 }
 
 impl Table {

@@ -22,6 +22,20 @@ pub(super) fn accept(element: SqlType, value: Value) -> Result<Value, Refusal> {
     Ok(Value::Text(Json::Array(json).to_string()))
 }
 
+/// An array of texts, as it is stored, with another text in the place of each.
+pub fn each_text(
+    array: &str,
+    element: SqlType,
+    change: impl Fn(String) -> Result<Value, Refusal>,
+) -> Result<Value, Refusal> {
+    let changed = |value: Value| match value {
+        Value::Text(text) => Ok(to_json(change(text)?, element)),
+        other => Ok(to_json(other, element)),
+    };
+    let elements = of_json(array).ok_or_else(|| bad(element, array))?;
+    Ok(Value::Text(Json::Array(elements.into_iter().map(changed).collect::<Result<_, _>>()?).to_string()))
+}
+
 fn bad(element: SqlType, text: &str) -> Refusal {
     let name = element.sql_name();
     Refusal::new("22P02", format!("malformed array of {name}: \"{}\"", super::shortened(text)))

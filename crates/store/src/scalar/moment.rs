@@ -92,12 +92,34 @@ pub fn write_timestamp(us: i64) -> Result<String, Refusal> {
     Ok(format!("{} {}", write_date(days), write_time(us.rem_euclid(DAY_US))))
 }
 
-/// A canonical text with so many digits behind the second.
-pub fn rounded(ty: SqlType, text: &str, digits: u32) -> Result<String, Refusal> {
-    let Some(us) = micros_of(text)? else { return Ok(text.to_owned()) };
+/// A canonical text with so many digits behind the second. Halves go away from the midnight at which a time of day
+/// begins, and from that of the year 2000, as in PostgreSQL.
+pub fn rounded(text: &str, digits: u32) -> Result<String, Refusal> {
+    const YEAR_2000_US: i64 = 946_684_800 * SECOND_US;
+    if infinite(text).is_some() {
+        return Ok(text.to_owned());
+    }
     let unit = 10_i64.pow(DIGITS.saturating_sub(digits));
-    let us = (us + unit / 2).div_euclid(unit) * unit;
-    if ty == SqlType::Timestamptz { write_timestamptz(us) } else { write_timestamp(us) }
+    let round = |us: i64| us.signum() * ((us.abs() + unit / 2) / unit * unit);
+    let Parts { days, time_us, offset } = parse(text)?;
+    let time_us = time_us.ok_or_else(|| Refusal::moment(text))?;
+    let Some(days) = days else {
+        let time_us = round(time_us);
+        return Ok(offset.map_or_else(|| write_time(time_us), |offset| write_timetz(time_us, offset)));
+    };
+    // One with a zone is in UTC.
+    let us = YEAR_2000_US + round(days * DAY_US + time_us - YEAR_2000_US);
+    if offset.is_some() { write_timestamptz(us) } else { write_timestamp(us) }
+}
+
+/// Whether a type's name may say how many digits stand behind the second.
+pub fn has_digits(ty: SqlType) -> bool {
+    matches!(ty, SqlType::Timestamp | SqlType::Timestamptz | SqlType::Time | SqlType::Timetz)
+}
+
+fn write_timetz(time_us: i64, offset: i64) -> String {
+    let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
+    format!("{}{sign}{:02}:{:02}", write_time(time_us), minutes / 60, minutes % 60)
 }
 
 /// The same with `+00:00`, which SQLite's date functions read as well.
@@ -160,9 +182,7 @@ pub fn time(text: &str) -> Result<String, Refusal> {
 pub fn timetz(text: &str) -> Result<String, Refusal> {
     let parts = parse(text)?;
     let time_us = parts.time_us.ok_or_else(|| Refusal::moment(text))?;
-    let offset = parts.offset.unwrap_or(0);
-    let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
-    Ok(format!("{}{sign}{:02}:{:02}", write_time(time_us), minutes / 60, minutes % 60))
+    Ok(write_timetz(time_us, parts.offset.unwrap_or(0)))
 }
 
 fn infinite(text: &str) -> Option<&'static str> {
@@ -379,11 +399,13 @@ mod tests {
             ("2026-01-02 03:04:05.1235", 3, "2026-01-02 03:04:05.124"),
             ("2026-12-31 23:59:59.5", 0, "2027-01-01 00:00:00"),
             ("infinity", 0, "infinity"),
+            ("1999-12-31 23:59:59.5", 0, "1999-12-31 23:59:59"),
+            ("2026-01-02 03:04:05.6+00:00", 0, "2026-01-02 03:04:06+00:00"),
+            ("23:59:59.5", 0, "24:00:00"),
+            ("12:00:00.25+02:00", 1, "12:00:00.3+02:00"),
         ] {
-            assert_eq!(rounded(SqlType::Timestamp, text, digits).as_deref(), Ok(expected), "{text}");
+            assert_eq!(rounded(text, digits).as_deref(), Ok(expected), "{text}");
         }
-        let zoned = rounded(SqlType::Timestamptz, "2026-01-02 03:04:05.6+00:00", 0);
-        assert_eq!(zoned.as_deref(), Ok("2026-01-02 03:04:06+00:00"));
     }
 
     #[test]

@@ -286,6 +286,11 @@ pub fn nearest(number: &Number) -> Value {
     }
 }
 
+/// The integer of 64 bits that is nearest to what a text spells: of two that are as near, the one away from zero.
+pub fn nearest_integer(text: &str) -> Option<i64> {
+    parse(text)?.with_scale_round(0, RoundingMode::HalfUp).to_i64()
+}
+
 /// A decimal number as a column stores it: its text.
 pub fn accept(modifier: Option<Modifier>, value: Value) -> Result<Value, Refusal> {
     let fits = |text: &str| modifier.map_or_else(|| is_canonical(text), |modifier| modifier.holds(text));

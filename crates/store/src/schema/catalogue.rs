@@ -11,8 +11,8 @@ use arena::{Arenas, CatalogueError, TableId};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{
-    ColumnDef, EnumDef, IndexDef, NamespaceDef, RoutineDef, SequenceDef, TableDef, TableOptions, ViewDef,
-    within,
+    ColumnDef, EnumDef, IndexDef, NamespaceDef, RoutineDef, SequenceDef, ServerDef, TableDef, TableOptions,
+    ViewDef, within,
 };
 use crate::error::{DdlError, ddl};
 use crate::limits::VIEW_ID_MAX;
@@ -35,6 +35,8 @@ pub(crate) struct Definitions {
     pub(crate) sequences: Vec<SequenceDef>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) routines: Vec<RoutineDef>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) servers: Vec<ServerDef>,
     /// What was there before the definitions of open transactions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) open: Vec<Before>,
@@ -44,8 +46,9 @@ impl Definitions {
     /// Of tables and nothing else.
     pub(crate) fn of(tables: Vec<TableDef>) -> Self {
         let (views, enums, namespaces) = (Vec::new(), Vec::new(), Vec::new());
-        let (sequences, routines, open) = (Vec::new(), Vec::new(), Vec::new());
-        Self { tables, views, enums, namespaces, sequences, routines, open }
+        let (sequences, routines) = (Vec::new(), Vec::new());
+        let (servers, open) = (Vec::new(), Vec::new());
+        Self { tables, views, enums, namespaces, sequences, routines, servers, open }
     }
 
     /// Whether there are tables and nothing else.
@@ -55,6 +58,7 @@ impl Definitions {
             && self.namespaces.is_empty()
             && self.sequences.is_empty()
             && self.routines.is_empty()
+            && self.servers.is_empty()
             && self.open.is_empty()
     }
 }
@@ -82,8 +86,9 @@ impl Schema {
             catalog.namespaces().iter().map(|own| own.as_ref().clone()).collect();
         let sequences: Vec<SequenceDef> = catalog.sequences().iter().map(|own| own.written()).collect();
         let routines: Vec<RoutineDef> = catalog.routines().iter().map(|own| own.as_ref().clone()).collect();
+        let servers: Vec<ServerDef> = catalog.servers().iter().map(|own| own.as_ref().clone()).collect();
         let open = self.open.lock().written(catalog);
-        let all = Definitions { tables, views, enums, namespaces, sequences, routines, open };
+        let all = Definitions { tables, views, enums, namespaces, sequences, routines, servers, open };
         let bytes =
             if all.is_of_tables() { serde_json::to_vec(&all.tables) } else { serde_json::to_vec(&all) };
         let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
@@ -138,7 +143,7 @@ pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Definitions, Vec<u16>)> 
 
 /// Whether definitions go together. A check field guards them against chance, not against who can write the file.
 fn are_sound(found: &Definitions) -> bool {
-    let Definitions { tables, views, enums, namespaces, sequences, routines, open: _ } = found;
+    let Definitions { tables, views, enums, namespaces, sequences, routines, servers, open: _ } = found;
     let mut schemas = HashSet::new();
     let schemas_are =
         namespaces.iter().all(|own| own.validate().is_ok() && schemas.insert(own.name.to_lowercase()));
@@ -173,7 +178,12 @@ fn are_sound(found: &Definitions) -> bool {
         let is_named = has_schema(own.namespace.as_deref(), &own.name);
         numbers.insert(own.id) && is_named && names.insert(own.name.to_lowercase()) && own.validate().is_ok()
     });
+    let (mut numbers, mut names) = (HashSet::new(), HashSet::new());
+    let servers_are = servers
+        .iter()
+        .all(|own| numbers.insert(own.id) && names.insert(own.name.to_lowercase()) && own.validate().is_ok());
     schemas_are
+        && servers_are
         && routines_are
         && sequences_are
         && enums_are

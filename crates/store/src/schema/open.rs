@@ -9,7 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::Definitions;
-use crate::definition::{EnumDef, Grant, NamespaceDef, Place, RoutineDef, SequenceDef, TableDef, ViewDef};
+use crate::definition::{
+    EnumDef, Grant, NamespaceDef, Place, RoutineDef, SequenceDef, ServerDef, TableDef, ViewDef,
+};
 use crate::table::catalog::Catalog;
 
 /// What one definition changed, as it was before; what it made is there with nothing before it.
@@ -27,6 +29,8 @@ pub(crate) struct Before {
     sequences: Vec<Change<SequenceDef>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     routines: Vec<Change<RoutineDef>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<Change<ServerDef>>,
     /// Tables whose rows the transaction wrote and committed before it, by their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     written: Vec<u16>,
@@ -119,6 +123,8 @@ fn between(before: &Catalog, after: &Catalog) -> Before {
         |catalog: &Catalog| catalog.sequences().iter().map(|own| own.written()).collect::<Vec<_>>();
     let routines =
         |catalog: &Catalog| catalog.routines().iter().map(|own| RoutineDef::clone(own)).collect::<Vec<_>>();
+    let servers =
+        |catalog: &Catalog| catalog.servers().iter().map(|own| ServerDef::clone(own)).collect::<Vec<_>>();
     Before {
         tables: changes(tables(before), tables(after), |def| def.id.to_string()),
         views: changes(views(before), views(after), |def| def.name.to_lowercase()),
@@ -126,6 +132,7 @@ fn between(before: &Catalog, after: &Catalog) -> Before {
         namespaces: changes(namespaces(before), namespaces(after), |def| def.id.to_string()),
         sequences: changes(sequences(before), sequences(after), |def| def.id.to_string()),
         routines: changes(routines(before), routines(after), |def| def.name.to_lowercase()),
+        servers: changes(servers(before), servers(after), |def| def.id.to_string()),
         written: Vec::new(),
     }
 }
@@ -157,6 +164,7 @@ pub(crate) fn take_back(found: &mut Definitions) -> Vec<u16> {
         restore(&mut found.enums, step.enums, |def| def.id.to_string(), |_, before, _| before);
         restore(&mut found.namespaces, step.namespaces, |def| def.id.to_string(), |_, before, _| before);
         restore(&mut found.routines, step.routines, |def| def.name.to_lowercase(), |_, before, _| before);
+        restore(&mut found.servers, step.servers, |def| def.id.to_string(), |_, before, _| before);
         restore(&mut found.sequences, step.sequences, |def| def.id.to_string(), sequence);
     }
     // A column has the enum type as it is.

@@ -20,7 +20,7 @@ impl Schema {
 
     pub(crate) fn announce_flush(&self, catalog: &Catalog, at: Option<Tick>) {
         for table in catalog.tables() {
-            let own = at.filter(|_| table.def().answers_to_memcached()).unwrap_or(0);
+            let own = at.filter(|_| table.def().is_flushed()).unwrap_or(0);
             // The arena first: a crash in between must not forget what somebody has seen announced.
             self.arena.of(table.id()).set_flush_at(table.id(), own);
             table.state.limits.flush_at.store(own, Ordering::Release);

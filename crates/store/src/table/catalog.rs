@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::definition::{
-    EnumDef, ExpiryRule, NamespaceDef, RoutineDef, ViewDef, own_name, qualified, within,
+    EnumDef, ExpiryRule, NamespaceDef, RoutineDef, ServerDef, ViewDef, own_name, qualified, within,
 };
 use crate::error::{DdlError, ddl};
 use crate::table::Table;
@@ -24,6 +24,7 @@ pub(crate) struct Apart {
     pub(crate) namespaces: Vec<Arc<NamespaceDef>>,
     pub(crate) sequences: Vec<Arc<Sequence>>,
     pub(crate) routines: Vec<Arc<RoutineDef>>,
+    pub(crate) servers: Vec<Arc<ServerDef>>,
 }
 
 /// An immutable picture of all definitions.
@@ -44,6 +45,8 @@ pub struct Catalog {
     sequences: Arc<[Arc<Sequence>]>,
     /// Functions and procedures, by name.
     routines: Arc<[Arc<RoutineDef>]>,
+    /// Foreign servers, by name.
+    servers: Arc<[Arc<ServerDef>]>,
     /// Where names without a schema are looked for; empty: in `public`.
     path: Arc<[String]>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
@@ -57,11 +60,12 @@ impl Catalog {
         generation: u64,
         built_in: Arc<Table>,
         others: impl IntoIterator<Item = Arc<Table>>,
-        Apart { views, mut enums, mut namespaces, mut sequences, mut routines }: Apart,
+        Apart { views, mut enums, mut namespaces, mut sequences, mut routines, mut servers }: Apart,
     ) -> Self {
         enums.sort_by_key(|own| own.id);
         sequences.sort_by(|one, other| one.def().name.cmp(&other.def().name));
         routines.sort_by(|one, other| one.name.cmp(&other.name));
+        servers.sort_by(|one, other| one.name.cmp(&other.name));
         namespaces.sort_by(|one, other| one.name.cmp(&other.name));
         let mut catalog = Self {
             generation,
@@ -72,6 +76,7 @@ impl Catalog {
             namespaces: namespaces.into(),
             sequences: sequences.into(),
             routines: routines.into(),
+            servers: servers.into(),
             path: Arc::default(),
             prefixes: Vec::new(),
             grants_columns: false,
@@ -141,6 +146,7 @@ impl Catalog {
             namespaces: self.namespaces.to_vec(),
             sequences: self.sequences.to_vec(),
             routines: self.routines.to_vec(),
+            servers: self.servers.to_vec(),
         }
     }
 
@@ -158,6 +164,14 @@ impl Catalog {
             }
         }
         (&self.built_in, key)
+    }
+
+    /// The table in which memcached's clients find a key: as [`Catalog::route`] says, unless it is no key of that table
+    /// and the table leaves such keys to the built-in one.
+    pub fn owner(&self, key: &[u8]) -> &Arc<Table> {
+        let (table, rest) = self.route(key);
+        let falls = table.def().options.loose_keys && table.keys().from_text(rest, &mut Vec::new()).is_err();
+        if falls { &self.built_in } else { table }
     }
 
     /// An expiry rule by its name, and its table.
@@ -212,6 +226,16 @@ impl Catalog {
     /// One of these by its name, in any case.
     pub fn routine(&self, name: &str) -> Option<&Arc<RoutineDef>> {
         self.routines.iter().find(|own| own.name.eq_ignore_ascii_case(name))
+    }
+
+    /// All foreign servers, by name.
+    pub fn servers(&self) -> &[Arc<ServerDef>] {
+        &self.servers
+    }
+
+    /// One of these by its name, in any case.
+    pub fn server(&self, name: &str) -> Option<&Arc<ServerDef>> {
+        self.servers.iter().find(|own| own.name.eq_ignore_ascii_case(name))
     }
 
     /// What is in a schema: the names of tables, views, sequences, enum types and routines, with what they are.

@@ -4,6 +4,7 @@
 pub(crate) mod catalog;
 pub(crate) mod dropped;
 pub mod ghost;
+pub(crate) mod lookups;
 pub(crate) mod operations;
 pub(crate) mod queue;
 pub(crate) mod removal_cause;
@@ -25,13 +26,14 @@ use crate::codec::KeyCodec;
 use crate::definition::{ColumnDef, TableDef, TypeMismatch};
 use crate::error::WriteError;
 use crate::index::Index;
-use crate::index::elements::ElementKeys;
+use crate::index::elements::{ElementKeys, ElementsOf};
 use crate::limits::ELEMENTS_MAX;
 use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
 use crate::row::request::Expiry;
 use crate::scalar::{Refusal, SqlType};
 use crate::table::ghost::Ghost;
+use crate::table::lookups::Lookups;
 use crate::table::operations::Operations;
 use crate::table::queue::{QUEUES, Queues};
 use crate::table::removal_cause::RemovalCause;
@@ -83,6 +85,7 @@ pub(crate) struct TableState {
     pub(crate) ghost_used: AtomicBool,
     pub(crate) limits: Limits,
     pub(crate) counters: Counters,
+    pub(crate) lookups: Lookups,
     /// The last flush: rows of smaller stamp were flushed, while others below `flushed_below` had their operations.
     /// Relaxed: it tells causes apart, not the dead from the living.
     pub(crate) emptied_below: AtomicU64,
@@ -205,6 +208,10 @@ pub struct TableStats {
     by_cause: [u64; RemovalCause::COUNT],
     /// Operations since `max_ops` was set.
     pub operations: u64,
+    /// Lookups by a whole key that found a live row, since the start.
+    pub hits: u64,
+    /// Lookups that found none.
+    pub misses: u64,
 }
 
 impl TableStats {
@@ -347,12 +354,12 @@ impl Table {
         }
     }
 
-    /// Refuses an array of more elements than an index over them holds of a row.
+    /// Refuses a value of more elements than an index over them holds of a row.
     fn check_elements(&self, column: usize, value: ValueRef<'_>) -> Result<(), TypeMismatch> {
         let ValueRef::Text(text) = value else { return Ok(()) };
         if ElementKeys::most_in(text.len()) <= ELEMENTS_MAX
             || !self.def.indexes.iter().any(|index| index.elements == Some(column))
-            || ElementKeys::of(value).len() <= ELEMENTS_MAX
+            || ElementKeys::of(value, ElementsOf::column(self.column_type(column))).len() <= ELEMENTS_MAX
         {
             return Ok(());
         }
@@ -398,6 +405,12 @@ impl Table {
         self.renews
     }
 
+    /// Counts a lookup of a row by its whole key.
+    #[inline]
+    pub fn count_lookup(&self, hit: bool) {
+        self.state.lookups.count(hit);
+    }
+
     /// Rows, counting those that expired but were not yet cleared away.
     pub fn rows(&self) -> u64 {
         self.state.counters.rows()
@@ -407,6 +420,7 @@ impl Table {
     pub fn stats(&self) -> TableStats {
         let counters = &self.state.counters;
         let by_cause = std::array::from_fn(|cause| counters.left[cause].load(Ordering::Relaxed));
+        let [hits, misses] = self.state.lookups.totals();
         let sum = |causes: &[RemovalCause]| causes.iter().map(|cause| by_cause[*cause as usize]).sum();
         TableStats {
             rows: counters.rows(),
@@ -417,6 +431,8 @@ impl Table {
             expired: sum(RemovalCause::EXPIRED),
             by_cause,
             operations: self.state.operations.get().map_or(0, |operations| operations.total()),
+            hits,
+            misses,
         }
     }
 
@@ -486,6 +502,7 @@ impl TableState {
             ghost: Mutex::new(Ghost::new(0)),
             ghost_used: AtomicBool::new(false),
             limits: Limits::default(),
+            lookups: Lookups::default(),
             counters: Counters::default(),
             emptied_below: AtomicU64::new(0),
             removed_below: AtomicU64::new(0),

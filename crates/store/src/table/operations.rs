@@ -64,22 +64,34 @@ impl Log {
     }
 }
 
+/// No thread's number.
+const UNNUMBERED: usize = usize::MAX;
+
 thread_local! {
-    static OWN_COUNTER: Cell<Option<usize>> = const { Cell::new(None) };
+    static NUMBER: Cell<usize> = const { Cell::new(UNNUMBERED) };
 }
 
-/// The next thread's counter.
+/// The next thread's number.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
+/// The calling thread's number among those that count. No two have the same.
+#[inline]
+pub(crate) fn thread_number() -> usize {
+    let known = NUMBER.get();
+    if known == UNNUMBERED { next_number() } else { known }
+}
+
+#[cold]
+fn next_number() -> usize {
+    // Relaxed: only that no two are the same.
+    let own = THREADS.fetch_add(1, Ordering::Relaxed);
+    NUMBER.set(own);
+    own
+}
+
+/// The calling thread's counter of a table's operations.
 pub(crate) fn own_counter() -> usize {
-    OWN_COUNTER.with(|known| {
-        known.get().unwrap_or_else(|| {
-            // Relaxed: only that neighbours differ.
-            let own = THREADS.fetch_add(1, Ordering::Relaxed) % COUNTERS;
-            known.set(Some(own));
-            own
-        })
-    })
+    thread_number() % COUNTERS
 }
 
 #[cfg(test)]

@@ -63,7 +63,8 @@ impl Versions {
         state.row_count.empty(stamp);
     }
 
-    /// Flushes every table that memcached can reach, now or at a tick to come, which takes the place of an earlier one.
+    /// Flushes every table that memcached can reach and that does not say otherwise, now or at a tick to come, which
+    /// takes the place of an earlier one.
     pub fn flush_reachable(&self, at: Option<Tick>) {
         let mut pending = self.pending_flush.lock();
         let now = self.now();
@@ -73,10 +74,7 @@ impl Versions {
         *pending = at.filter(|&at| at > now);
         self.announce_flush(&catalog, *pending);
         if pending.is_none() {
-            catalog
-                .tables()
-                .filter(|table| table.def().answers_to_memcached())
-                .for_each(|table| self.flush(table));
+            catalog.tables().filter(|table| table.def().is_flushed()).for_each(|table| self.flush(table));
         }
     }
 }

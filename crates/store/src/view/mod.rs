@@ -36,6 +36,8 @@ pub struct View<'s> {
     now: Tick,
     /// Whether its searches are operations on the tables.
     counted: bool,
+    /// Whether its lookups by key are hits and misses of the tables: it is a query's.
+    queries: bool,
     /// What the statement's transaction wrote.
     pub(crate) own: Option<&'s WriteSet>,
     /// It sees what another sees, which lasts longer.
@@ -53,7 +55,15 @@ impl Commits {
     /// Begins a statement.
     pub fn view(&self) -> View<'_> {
         let snapshot = self.statements.begin(|| self.arena.private().last_stamp());
-        View { store: self, snapshot, now: self.now(), counted: true, own: None, again: false }
+        View {
+            store: self,
+            snapshot,
+            now: self.now(),
+            counted: true,
+            queries: false,
+            own: None,
+            again: false,
+        }
     }
 
     /// Begins a statement of the server's own, whose searches are no operations on the tables.
@@ -73,7 +83,7 @@ impl Commits {
     /// Sees what a view sees that has not ended yet: once it has, old versions are missing here.
     pub fn view_again<'s>(&'s self, moment: &Moment, own: &'s WriteSet) -> View<'s> {
         let Moment { snapshot, now } = moment.clone();
-        View { store: self, snapshot, now, counted: true, own: Some(own), again: true }
+        View { store: self, snapshot, now, counted: true, queries: false, own: Some(own), again: true }
     }
 }
 
@@ -103,6 +113,14 @@ impl View<'_> {
     /// The statement starts again, and what it searches from now on was counted before.
     pub fn begin_anew(&mut self) {
         self.counted = false;
+        self.queries = false;
+    }
+
+    /// The same for a query: its lookups by key are hits and misses of the tables.
+    #[must_use]
+    pub fn of_query(mut self) -> Self {
+        self.queries = self.counted;
+        self
     }
 
     /// The newest stamp when the statement began.
@@ -111,7 +129,16 @@ impl View<'_> {
     }
 
     /// Copies the row under a key as this statement sees it. False: there is none.
+    #[inline]
     pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool, ReadError> {
+        let found = self.find(table, key, row)?;
+        if self.queries {
+            table.count_lookup(found);
+        }
+        Ok(found)
+    }
+
+    fn find(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool, ReadError> {
         self.count(table);
         if let Some(own) = self.own
             && let Some(laid) = own.laid(table.id(), key)
@@ -171,6 +198,13 @@ impl View<'_> {
     pub fn scan(&self, table: &Arc<Table>) -> TableScan {
         self.count(table);
         TableScan::new(self, table)
+    }
+
+    /// The live rows of a table in so many groups of the hash index, from a place that `seed` chooses: a fair sample,
+    /// whose cost does not grow with the table.
+    pub fn sample(&self, table: &Arc<Table>, seed: u64, groups: u64) -> TableScan {
+        self.count(table);
+        TableScan::of_sample(self, table, seed, groups)
     }
 
     /// About how many rows lie within bounds of an index.

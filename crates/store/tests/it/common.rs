@@ -102,7 +102,7 @@ pub(crate) fn all_rows(store: &Store, table: &Arc<Table>) -> Vec<Vec<Value>> {
 }
 
 pub(crate) fn item(value: &[u8], expiry: Expiry) -> Item<'_> {
-    Item { value, client_flags: 7, expiry, cas: None, lease: None }
+    Item { value, client_flags: 7, expiry, cas: None, lease: None, tags: None }
 }
 
 /// Collects one item.

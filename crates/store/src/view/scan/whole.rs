@@ -32,6 +32,8 @@ pub struct TableScan {
     shape: ScanShape,
     /// The next group of buckets.
     group: u64,
+    /// The group after the last one: that of the whole index, or of a sample.
+    end: u64,
     /// How many groups the next batch takes.
     groups: u64,
     /// The first group of the batch at hand.
@@ -50,10 +52,12 @@ pub struct TableScan {
 
 impl TableScan {
     pub(crate) fn new(view: &View<'_>, table: &Arc<Table>) -> Self {
+        let shape = view.store.arena.of(table.id()).scan_shape();
         Self {
             table: Arc::clone(table),
-            shape: view.store.arena.of(table.id()).scan_shape(),
+            shape,
             group: 0,
+            end: shape.groups,
             groups: FIRST_GROUPS,
             first: 0,
             batch: Batch::default(),
@@ -63,6 +67,20 @@ impl TableScan {
             row_bytes: FIRST_ROW_BYTES,
             own_next: 0,
         }
+    }
+
+    /// A walk through so many neighbouring groups, from a place that `seed` chooses: keys lie in groups by their
+    /// hashes, so the rows of any groups are a fair sample of the table's.
+    pub(crate) fn of_sample(view: &View<'_>, table: &Arc<Table>, seed: u64, groups: u64) -> Self {
+        // Moments that differ little choose places far apart.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut scan = Self::new(view, table);
+        let places = scan.shape.groups.saturating_sub(groups) + 1;
+        scan.group = (seed.wrapping_mul(SPREAD) >> 32) % places;
+        scan.end = scan.shape.groups.min(scan.group + groups);
+        // What is found there says nothing of the number of rows.
+        scan.found = None;
+        scan
     }
 
     /// Copies the next row; false at the end.
@@ -75,7 +93,7 @@ impl TableScan {
                 }
                 return Ok(true);
             }
-            if self.group >= self.shape.groups {
+            if self.group >= self.end {
                 view.check_whole(&self.table)?;
                 if let Some(found) = self.found.take() {
                     self.table.state.row_count.settle(&found);
@@ -118,7 +136,7 @@ impl TableScan {
         self.batch.clear();
         self.rows.clear();
         self.first = self.group;
-        let end = self.shape.groups.min(self.group + self.groups);
+        let end = self.end.min(self.group + self.groups);
         self.groups = (self.groups * GROWTH).min(SCAN_GROUPS_MAX);
         while self.group < end && self.batch.len() < BATCH_ROWS && self.rows.rows().len() < CHUNK {
             let (group, shape) = (self.group, self.shape);

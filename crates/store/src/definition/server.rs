@@ -1,0 +1,226 @@
+//! A foreign server: a database that rows here are made of, and as whom it is asked.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::access::Access;
+use super::{DefinitionError, check_name, parse_span};
+use crate::limits::{SERVER_MAPPINGS_MAX, SERVER_OPTION_BYTES_MAX};
+
+/// The one foreign-data wrapper.
+pub const WRAPPER: &str = "postgres";
+
+/// What stands where a secret was.
+pub const MASK: &str = "********";
+
+/// An option, and whether a value is one that it may have.
+struct OptionRule {
+    name: &'static str,
+    allows: fn(&str) -> bool,
+    expected: &'static str,
+}
+
+/// What `CREATE SERVER ... OPTIONS` may say.
+const SERVER_OPTIONS: &[OptionRule] = &[
+    OptionRule { name: "host", allows: is_text, expected: "a name, an address or a directory" },
+    OptionRule { name: "port", allows: is_port, expected: "a port" },
+    OptionRule { name: "dbname", allows: is_text, expected: "a name" },
+    OptionRule { name: "publication", allows: is_text, expected: "a name" },
+    OptionRule {
+        name: "sslmode",
+        allows: |value| SSL_MODES.contains(&value),
+        expected: "disable, require, verify-ca or verify-full",
+    },
+    OptionRule { name: "sslrootcert", allows: is_text, expected: "a file" },
+    OptionRule { name: "connect_timeout", allows: is_seconds, expected: "seconds" },
+    OptionRule { name: "max_lag", allows: is_span, expected: "a time, such as '5 s'" },
+];
+
+/// What `CREATE USER MAPPING ... OPTIONS` may say.
+const MAPPING_OPTIONS: &[OptionRule] = &[
+    OptionRule { name: "user", allows: is_text, expected: "a name" },
+    OptionRule { name: PASSWORD, allows: |_| true, expected: "a text" },
+];
+
+const PASSWORD: &str = "password";
+const SSL_MODES: &[&str] = &["disable", "require", "verify-ca", "verify-full"];
+
+/// An option and its value.
+pub type ServerOption = (String, String);
+
+/// A database that is a source of rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerDef {
+    /// Tells it from every other one of now.
+    pub id: u16,
+    /// Its name, unique among servers.
+    pub name: String,
+    /// `TYPE`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// `VERSION`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Where it is, in the order in which that was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<ServerOption>,
+    /// As whom it is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mappings: Vec<MappingDef>,
+    /// Who owns it.
+    #[serde(default, skip_serializing_if = "Access::is_default")]
+    pub access: Access,
+}
+
+/// As whom a role asks a server.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappingDef {
+    /// Tells it from the others of its server.
+    pub id: u16,
+    /// The role; `None`: everybody who has none of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Name and password there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<ServerOption>,
+}
+
+/// A log or a panic message shows no secret.
+impl fmt::Debug for MappingDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<ServerOption> = self.shown().collect();
+        f.debug_struct("MappingDef")
+            .field("role", &self.role)
+            .field("options", &shown)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MappingDef {
+    /// Its options as anybody may see them.
+    pub fn shown(&self) -> impl Iterator<Item = ServerOption> + '_ {
+        self.options.iter().map(|(name, value)| {
+            let value = if name == PASSWORD { MASK } else { value };
+            (name.clone(), value.to_owned())
+        })
+    }
+
+    /// The name there.
+    pub fn user(&self) -> Option<&str> {
+        option(&self.options, "user")
+    }
+
+    /// The password there.
+    pub fn password(&self) -> Option<&str> {
+        option(&self.options, PASSWORD)
+    }
+}
+
+impl ServerDef {
+    /// Whether it is one that the store can hold.
+    pub fn validate(&self) -> Result<(), DefinitionError> {
+        check_name("server", &self.name)?;
+        check_options(&self.options, SERVER_OPTIONS)?;
+        if self.mappings.len() > SERVER_MAPPINGS_MAX {
+            let message =
+                format!("server \"{}\" has more than {SERVER_MAPPINGS_MAX} user mappings", self.name);
+            return Err(DefinitionError::new("54000", message));
+        }
+        self.mappings.iter().try_for_each(|mapping| check_options(&mapping.options, MAPPING_OPTIONS))
+    }
+
+    /// The value of an option.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        option(&self.options, name)
+    }
+
+    /// The mapping of a role, and no other one's.
+    pub fn mapping_of(&self, role: Option<&str>) -> Option<&MappingDef> {
+        self.mappings.iter().find(|mapping| mapping.role.as_deref() == role)
+    }
+
+    /// The mapping by which this server connects: its owner's, else everybody's, and where nobody owns it the first.
+    pub fn mapping(&self) -> Option<&MappingDef> {
+        let Some(owner) = self.access.owner.as_deref() else {
+            return self.mapping_of(None).or_else(|| self.mappings.first());
+        };
+        self.mapping_of(Some(owner)).or_else(|| self.mapping_of(None))
+    }
+}
+
+fn option<'o>(options: &'o [ServerOption], name: &str) -> Option<&'o str> {
+    options.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+}
+
+fn check_options(options: &[ServerOption], rules: &[OptionRule]) -> Result<(), DefinitionError> {
+    for (at, (name, value)) in options.iter().enumerate() {
+        let Some(rule) = rules.iter().find(|rule| rule.name == name) else {
+            let known: Vec<&str> = rules.iter().map(|rule| rule.name).collect();
+            let message = format!("invalid option \"{name}\"; valid here are: {}", known.join(", "));
+            return Err(DefinitionError::new("HV00D", message));
+        };
+        if options[..at].iter().any(|(other, _)| other == name) {
+            return Err(DefinitionError::new("42710", format!("option \"{name}\" provided more than once")));
+        }
+        if value.len() > SERVER_OPTION_BYTES_MAX || value.contains('\0') || !(rule.allows)(value) {
+            let message = format!("invalid value for option \"{name}\"; expected: {}", rule.expected);
+            return Err(DefinitionError::new("HV024", message));
+        }
+    }
+    Ok(())
+}
+
+fn is_text(value: &str) -> bool {
+    !value.is_empty()
+}
+
+fn is_port(value: &str) -> bool {
+    value.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn is_seconds(value: &str) -> bool {
+    value.parse::<u16>().is_ok_and(|seconds| seconds > 0)
+}
+
+fn is_span(value: &str) -> bool {
+    parse_span(value).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(options: &[(&str, &str)]) -> ServerDef {
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (mappings, access) = (Vec::new(), Access::default());
+        ServerDef { id: 1, name: "pg".into(), kind: None, version: None, options, mappings, access }
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let refused = |options: &[(&str, &str)]| server(options).validate().map_err(|error| error.sqlstate);
+        assert_eq!(refused(&[("host", "db"), ("port", "5432"), ("max_lag", "5 s")]), Ok(()));
+        assert_eq!(refused(&[("hots", "db")]), Err("HV00D"));
+        assert_eq!(refused(&[("port", "0")]), Err("HV024"));
+        assert_eq!(refused(&[("port", "70000")]), Err("HV024"));
+        assert_eq!(refused(&[("sslmode", "prefer")]), Err("HV024"));
+        assert_eq!(refused(&[("max_lag", "soon")]), Err("HV024"));
+        assert_eq!(refused(&[("host", "a"), ("host", "b")]), Err("42710"));
+        assert_eq!(refused(&[("host", &"x".repeat(SERVER_OPTION_BYTES_MAX + 1))]), Err("HV024"));
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let options =
+            vec![("user".to_owned(), "app".to_owned()), ("password".to_owned(), "hidden".to_owned())];
+        let mut server = server(&[]);
+        server.mappings.push(MappingDef { id: 1, role: None, options });
+        let printed = format!("{server:?}");
+        assert!(
+            printed.contains("app") && printed.contains(MASK) && !printed.contains("hidden"),
+            "{printed}"
+        );
+        assert_eq!(server.mapping().and_then(MappingDef::password), Some("hidden"));
+    }
+}
