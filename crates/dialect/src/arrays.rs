@@ -195,8 +195,17 @@ impl<'a> Translator<'a, '_> {
         self.sign("[")?;
         let mut number = self.expression(number)?;
         self.sign("]")?;
-        self.suggest(&mut number, SqlType::Int4)?;
         let label = array.label.clone();
+        if array.ty == Some(SqlType::Jsonb) {
+            // A key, or the number of an element, counted from 0.
+            self.suggest(&mut number, SqlType::Text)?;
+            let mut out = array.left_of(Binding::Join);
+            out.push_str(" ->");
+            out.push(number.right_of(Binding::Join));
+            out.label = label;
+            return Ok(out.typed(SqlType::Jsonb).bound(Binding::Join));
+        }
+        self.suggest(&mut number, SqlType::Int4)?;
         if array.ty == Some(SqlType::Name) {
             // A name is an array of letters, which are counted from 0.
             let mut out = call("substr", [array, number.wrapped("(", ") + 1, 1")]).typed(SqlType::Char);

@@ -47,6 +47,9 @@ const AGREEING: &[&str] = &["coalesce", "greatest", "least", "nullif", "ifnull"]
 impl<'a> Translator<'a, '_> {
     /// A call with all that stands behind it.
     pub(super) fn function(&mut self, function: &Function) -> Step<Out<'a>> {
+        if let Some(own) = self.own_function() {
+            return self.own_value(&own, function);
+        }
         let list = match &function.args {
             FunctionArguments::Subquery(query) => return self.array_of_query(query),
             FunctionArguments::None => return self.constant(false)?.ok_or(Stop::Unknown),

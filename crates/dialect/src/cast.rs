@@ -4,7 +4,7 @@ use sqltext::ast::Expr;
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
 use store::definition::{SqlType, qualified};
-use store::scalar::{self, zone};
+use store::scalar::{self, moment, zone};
 use store::value::Value;
 
 use super::out::{Form, Out, call};
@@ -20,6 +20,13 @@ pub(super) struct TypeName {
     modifiers: Vec<i64>,
     /// Whether SQLite's own `CAST` knows it.
     plain: bool,
+}
+
+impl TypeName {
+    /// A type of which nothing else is said.
+    pub(super) fn bare(ty: SqlType) -> Self {
+        Self { ty, modifiers: Vec::new(), plain: false }
+    }
 }
 
 /// Texts that mean another moment each time.
@@ -340,17 +347,21 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::is_exact(&out) => {
             numeric::written(out)
         }
-        SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Oid if numeric::is_exact(&out) => {
-            call(&types::cast_name(ty), [call("numeric_round", [numeric::exact(out)])])
+        SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Oid if numeric::has_fraction(&out) => {
+            call(&types::cast_name(ty), [numeric::rounded(out)])
         }
         SqlType::Float4 | SqlType::Float8 if numeric::is_exact(&out) => {
             call(&types::cast_name(ty), [numeric::exact(out)])
         }
         _ if out.ty == Some(ty) => out,
-        SqlType::Regclass | SqlType::Regtype | SqlType::Regnamespace | SqlType::Regrole => {
-            objects::numbered(out, ty)
+        SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regproc => objects::numbered(out, ty),
+        SqlType::Oid | SqlType::Int4 | SqlType::Int8 if out.ty == Some(SqlType::Regproc) => {
+            call("regproc_oid", [out])
         }
-        SqlType::Regproc => call("regproc", [out]),
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name if objects::is_number(out.ty) => {
             objects::named(out)
         }
@@ -370,10 +381,13 @@ fn of_zoned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     }
 }
 
-/// The length of `VARCHAR(n)` is kept by a cast.
+/// The length of `VARCHAR(n)` is kept by a cast, and the digits of `TIMESTAMP(n)`.
 fn shortened<'a>(out: Out<'a>, to: &TypeName) -> Out<'a> {
     let text = matches!(to.ty, SqlType::Varchar | SqlType::Bpchar);
     match to.modifiers[..] {
+        [digits] if moment::has_digits(to.ty) => {
+            out.wrapped("moment_round(", &format!(", {digits})")).typed(to.ty)
+        }
         [length] if text => out.wrapped("substr(", &format!(", 1, {length})")).typed(to.ty),
         _ => out,
     }

@@ -9,7 +9,7 @@ use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
 use super::out::{Form, Out, call};
 use super::scope::{Relation, Source};
-use super::{Step, Stop, Translator, numeric, types};
+use super::{Step, Stop, Translator, arrays, numeric, types};
 use crate::lowered::{self, ConflictTarget, ConflictUpdate, Named, Node, Piece, Resolve, Set, Term, Values};
 use sqltext::error::state;
 use sqltext::token::{quoted_name, unquoted};
@@ -219,13 +219,16 @@ impl<'a> Translator<'a, '_> {
     }
 
     pub(super) fn named_columns(&mut self, out: &mut Out<'a>) -> Option<Vec<String>> {
-        let query = self.peek_at(1).is_some_and(|token| token.is_any(&["SELECT", "WITH", "VALUES"]));
+        let rows = self.next_is_sign(2, "(");
+        let query = self
+            .peek_at(1)
+            .is_some_and(|token| token.is_any(&["SELECT", "WITH"]) || (rows && token.is("VALUES")));
         if !self.next_is_sign(0, "(") || query {
             return None;
         }
         let mut columns = Vec::new();
         while let Some(token) = self.take() {
-            out.push(self.copied(token));
+            out.push(self.name_copied(token));
             match token.kind {
                 Kind::Word | Kind::Quoted => columns.push(unquoted(token.text)),
                 _ if token.is_sign(")") => break,
@@ -310,10 +313,17 @@ impl<'a> Translator<'a, '_> {
     /// Something that becomes the value of a column of this type.
     pub(super) fn assign(&mut self, value: &mut Out<'a>, ty: SqlType) -> Step<()> {
         self.suggest(value, ty)?;
+        if ty.is_array() {
+            *value = stored_integers(std::mem::take(value), ty);
+            return Ok(());
+        }
         if types::converts_on_assignment(value.ty, ty) {
             let label = value.label.take();
             let whole = std::mem::take(value);
-            *value = if value_is_shown(ty) {
+            *value = if types::is_integer(ty) {
+                // The column says which integers it holds.
+                numeric::stored_integer(whole)
+            } else if value_is_shown(ty) {
                 numeric::shown(whole)
             } else {
                 call(&types::cast_name(ty), [whole]).typed(ty)
@@ -327,7 +337,9 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn assign_list(&mut self, list: &mut Out<'a>, types: &[Option<SqlType>]) -> Step<()> {
         let Form::List(parts) = &*list.form else { return Ok(()) };
         let converts = |(part, ty): (&Out<'a>, &Option<SqlType>)| {
-            ty.is_some_and(|ty| types::converts_on_assignment(part.ty, ty))
+            ty.is_some_and(|ty| {
+                types::converts_on_assignment(part.ty, ty) || numeric::holds_fractions(part, ty)
+            })
         };
         if !parts.iter().zip(types).any(converts) {
             return self.suggest_list(list, types);
@@ -428,6 +440,16 @@ impl<'a> Translator<'a, '_> {
         };
         Ok(ConflictTarget { terms: columns.into_iter().map(term).collect(), condition: None })
     }
+}
+
+/// An array that a column stores: the elements of one of integers are rounded.
+fn stored_integers(out: Out<'_>, ty: SqlType) -> Out<'_> {
+    let Form::Array(parts) = &*out.form else { return out };
+    if !numeric::holds_fractions(&out, ty) {
+        return out;
+    }
+    let whole = |part| if numeric::has_fraction(&part) { numeric::stored_integer(part) } else { part };
+    arrays::array_of(parts.iter().cloned().map(whole).collect(), out.start()).of_type(Some(ty))
 }
 
 /// What so many columns are set to.

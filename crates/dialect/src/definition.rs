@@ -1,5 +1,6 @@
 //! The expressions and queries of definitions.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use store::{Catalog, Table};
 
 use super::names::Names;
 use super::out::Out;
+use super::own::Within;
 use super::{Made, Step, Stop, Translated, Translator};
 
 /// A query in SQLite's words.
@@ -21,6 +23,8 @@ pub struct Piece {
     pub sql: String,
     /// The types of its columns, as far as they are known.
     pub types: Vec<Option<SqlType>>,
+    /// The users' functions that it calls, by their names in the store.
+    pub calls: Vec<String>,
     places: Places,
 }
 
@@ -60,16 +64,28 @@ pub fn typed_expression(
     Ok((finished(walk, out, definition, tokens)?.sql.trim().to_owned(), ty))
 }
 
+/// What the text of an expression becomes where its values are stored in a column of another type.
+pub fn stored(sql: String, from: Option<SqlType>, to: SqlType) -> String {
+    match from {
+        Some(SqlType::Numeric) if super::types::is_integer(to) => {
+            format!("cast_int8(numeric_round({sql}))")
+        }
+        _ => sql,
+    }
+}
+
 /// A query in SQLite's words. Statements that read the view compute with its columns.
 pub fn query(catalog: &Catalog, definition: &Definition<'_>, query: &Part<Read>) -> Result<Piece, SqlError> {
     let tokens = &definition.tokens[query.tokens.clone()];
     super::refuse_own_names(definition.sql, tokens)?;
-    let names = Names::of(catalog, tokens, 0, true);
+    let left = Cell::new(0);
+    let names = Names::of_statement(catalog, tokens, Within::new(&left));
     let mut walk = walk(definition, &names, &query.tokens);
     let out = query.node.as_ref().map_or(Err(Stop::Unknown), |query| walk.whole_query(query));
-    let Translated { sql, places, columns, .. } = finished(walk, out, definition, query.tokens.clone())?;
+    let Translated { sql, places, columns, calls, .. } =
+        finished(walk, out, definition, query.tokens.clone())?;
     let types = columns.unwrap_or_default().into_iter().map(|(_, ty)| ty).collect();
-    Ok(Piece { sql, types, places })
+    Ok(Piece { sql, types, calls, places })
 }
 
 fn walk<'a, 'n>(

@@ -556,6 +556,9 @@ impl<'a> Translator<'a, '_> {
             return Ok(out);
         }
         let ty = types::arithmetic(left.ty, right.ty);
+        if let Some(refused) = numeric::by_zero(&left, sign, &right) {
+            return Ok(refused.of_type(ty).labelled("?column?"));
+        }
         Ok(numeric::of_floats(self.infixed([left, right], operator), ty))
     }
 

@@ -38,6 +38,7 @@ pub mod definition;
 mod distinct;
 mod expression;
 mod indexes;
+mod inline;
 pub mod lateral;
 pub mod limits;
 pub mod lowered;
@@ -46,6 +47,7 @@ mod numeric;
 mod objects;
 mod operand;
 mod out;
+mod own;
 mod params;
 mod rows;
 mod schemas;
@@ -57,6 +59,7 @@ mod statement;
 mod structures;
 mod types;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -71,6 +74,7 @@ use lowered::{Lowered, Select, Write};
 use names::Names;
 use numeric::Digits;
 use out::Out;
+use own::Within;
 use params::Parameters;
 use scope::{Column, Scopes};
 use sqltext::error::{SqlError, state};
@@ -89,7 +93,7 @@ const RESERVED: &[&str] = &[
     "CONSTRAINT", "CREATE", "DEFAULT", "DEFERRABLE", "DELETE", "DISTINCT", "DROP", "ELSE", "ESCAPE",
     "EXCEPT", "EXISTS", "FOREIGN", "FROM", "GROUP", "HAVING", "IN", "INDEX", "INSERT", "INTERSECT", "INTO",
     "IS", "ISNULL", "JOIN", "LIMIT", "NOT", "NOTHING", "NOTNULL", "NULL", "ON", "OR", "ORDER", "PRIMARY",
-    "REFERENCES", "RETURNING", "SELECT", "SET", "TABLE", "THEN", "TO", "TRANSACTION", "UNION", "UNIQUE",
+    "RAISE", "REFERENCES", "RETURNING", "SELECT", "SET", "TABLE", "THEN", "TO", "TRANSACTION", "UNION", "UNIQUE",
     "UPDATE", "USING", "VALUES", "WHEN", "WHERE",
 ];
 
@@ -173,6 +177,8 @@ pub struct Translated {
     columns: Option<Vec<Column>>,
     /// The tables and views that it reads by name, and the names of tables of the system among them.
     pub reads: Vec<String>,
+    /// The users' functions that it calls, by their names in the store.
+    pub calls: Vec<String>,
     /// Something that the statement asked for and does not get.
     pub notice: Option<&'static str>,
 }
@@ -249,6 +255,8 @@ struct Translator<'a, 'n> {
     hidden: Vec<Hidden>,
     /// The tables that were named in a `FROM`.
     reads: Vec<String>,
+    /// The users' functions that were called.
+    calls: Vec<String>,
 }
 
 /// What a statement became.
@@ -371,11 +379,13 @@ fn columns_of_query(catalog: &Catalog, sql: &str, depth: usize) -> Option<Vec<Co
 
 /// What a text is brought into SQLite's words for.
 #[derive(Clone, Copy)]
-enum Purpose {
+enum Purpose<'w> {
     /// It is run.
     Statement,
     /// It is a view's, which stands within so many others.
     View(usize),
+    /// It is that of a function, which the statement calls.
+    Body(Within<'w>),
 }
 
 /// The tree of a text; `None` where our grammar does not know it.
@@ -392,13 +402,14 @@ fn walked(
     (sql, tokens): (&str, &[Token<'_>]),
     tree: &Tree<'_>,
     chosen: Chosen<'_>,
-    purpose: Purpose,
+    purpose: Purpose<'_>,
 ) -> Result<Option<Translated>, SqlError> {
-    let depth = match purpose {
-        Purpose::Statement => 0,
-        Purpose::View(depth) => depth,
+    let left = Cell::new(0);
+    let names = match purpose {
+        Purpose::Statement => Names::of_statement(catalog, tokens, Within::new(&left)),
+        Purpose::Body(within) => Names::of_statement(catalog, tokens, within),
+        Purpose::View(depth) => Names::of(catalog, tokens, depth, false),
     };
-    let names = Names::of(catalog, tokens, depth, matches!(purpose, Purpose::Statement));
     let mut decimals = HashMap::new();
     loop {
         let mut walk = Translator::new(sql, tokens, &names, chosen);
@@ -423,8 +434,8 @@ fn unread(sql: &str, chosen: Chosen<'_>) -> Translated {
     }
     let (sql, places) = walk.rest().finish();
     let (parameters, items) = (Vec::new(), Vec::new());
-    let (lowered, reads) = (Lowered::Unread, Vec::new());
-    Translated { sql, places, lowered, parameters, items, columns: None, reads, notice: None }
+    let (lowered, reads, calls) = (Lowered::Unread, Vec::new(), Vec::new());
+    Translated { sql, places, lowered, parameters, items, columns: None, reads, calls, notice: None }
 }
 
 /// Refuses an escape that stands for no character; what is not closed is SQLite's to report.
@@ -501,6 +512,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             decimal: None,
             hidden: Vec::new(),
             reads: Vec::new(),
+            calls: Vec::new(),
         }
     }
 
@@ -548,8 +560,8 @@ impl<'a, 'n> Translator<'a, 'n> {
             Made::Write(write) => (String::new(), Places::unchanged(), Lowered::Write(write)),
         };
         let parameters = self.parameters.finish();
-        let Self { reads, notice, .. } = self;
-        Ok(Some(Translated { sql, places, lowered, parameters, items, columns, reads, notice }))
+        let Self { reads, calls, notice, .. } = self;
+        Ok(Some(Translated { sql, places, lowered, parameters, items, columns, reads, calls, notice }))
     }
 
     /// Copies all that is left, without schemas and collations that change nothing.

@@ -9,3 +9,10 @@ pub const VIEWS_DEPTH_MAX: usize = 8;
 /// Queries of one text whose arms must be brought to decimal numbers, each by another walk. Of more the numbers stay as
 /// they are.
 pub const WALKS_MAX: usize = 16;
+/// Functions of users that stand within one another in a statement: each stands as a text within the other, in which
+/// signs are doubled.
+pub const INLINED_DEPTH_MAX: usize = 8;
+/// Bodies of functions that are looked at for one statement.
+pub const INLINED_MAX: usize = 128;
+/// Bytes of a function's query with all that stand within it.
+pub const INLINED_BYTES_MAX: usize = 64 << 10;

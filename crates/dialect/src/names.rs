@@ -4,6 +4,7 @@
 //! of a definition, a name has a type when all tables that the statement names agree on it.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pgcatalog::shape::HIDDEN;
@@ -12,6 +13,7 @@ use sqltext::token::{Kind, Token};
 use store::definition::{EnumDef, NamespaceDef, SqlType, qualified};
 use store::{Catalog, Table};
 
+use super::own::{Own, Within, called};
 use super::scope::{Column, Relation, Source};
 use super::{Item, Translator, schemas, types};
 use crate::limits::VIEWS_DEPTH_MAX;
@@ -32,6 +34,8 @@ pub(super) struct Names {
     found: HashMap<String, String>,
     /// Names in lower case that tables or views of `public` have, which the session does not look for.
     unseen: HashSet<String>,
+    /// Users' functions by where in the text a call of them begins.
+    own: HashMap<usize, Rc<Own>>,
 }
 
 impl Names {
@@ -66,6 +70,30 @@ impl Names {
             }
         }
         names
+    }
+
+    /// The same of a statement that is no view's, with the functions that it calls.
+    pub(super) fn of_statement(catalog: &Catalog, tokens: &[Token<'_>], within: Within<'_>) -> Self {
+        let mut names = Self::of(catalog, tokens, 0, true);
+        if catalog.routines().is_empty() {
+            return names;
+        }
+        let mut known: HashMap<String, Rc<Own>> = HashMap::new();
+        for (at, token) in tokens.iter().enumerate() {
+            let Some(def) = called(catalog, &tokens[at..]) else { continue };
+            let own = known.entry(def.name.clone());
+            let own = Rc::clone(own.or_insert_with(|| Rc::new(Own::of(catalog, def, within))));
+            // The name behind a schema is none by itself.
+            if !at.checked_sub(1).is_some_and(|before| tokens[before].is_sign(".")) {
+                names.own.insert(token.start, own);
+            }
+        }
+        names
+    }
+
+    /// The user's function that is called at a place of the text.
+    pub(super) fn own_function(&self, place: usize) -> Option<&Rc<Own>> {
+        if self.own.is_empty() { None } else { self.own.get(&place) }
     }
 
     /// Takes note of the table or view of this name in the store; whether there is one.

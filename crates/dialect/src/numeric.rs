@@ -7,6 +7,7 @@
 
 use sqltext::token::sql_literal;
 use store::definition::{NUMERIC_COLLATION, SqlType};
+use store::scalar::numeric::nearest_integer;
 use store::value::Value;
 
 use super::binding::Binding;
@@ -220,6 +221,8 @@ pub(super) struct Digits {
     texts: bool,
     /// Integers and floats.
     numbers: bool,
+    /// Floats among these.
+    reals: bool,
     /// Floats that clients get as decimal numbers.
     floats: bool,
     /// Something else.
@@ -234,7 +237,8 @@ impl Digits {
         } else if out.ty == Some(SqlType::Numeric) {
             Self { floats: true, ..none }
         } else if types::arithmetic(out.ty, out.ty).is_some() {
-            Self { numbers: true, ..none }
+            let reals = matches!(out.ty, Some(SqlType::Float4 | SqlType::Float8));
+            Self { numbers: true, reals, ..none }
         } else {
             let open = matches!(*out.form, Form::Null | Form::Parameter(_));
             Self { others: !open, ..none }
@@ -246,6 +250,7 @@ impl Digits {
         Self {
             texts: self.texts || other.texts,
             numbers: self.numbers || other.numbers,
+            reals: self.reals || other.reals,
             floats: self.floats || other.floats,
             others: self.others || other.others,
         }
@@ -259,13 +264,60 @@ impl Digits {
     /// Whether they must be made decimal numbers: some are, or a query around this one compares them.
     pub(super) fn must_be_texts(self, is_table: bool) -> bool {
         let mixed = self.texts && (self.numbers || self.floats);
-        !self.others && (mixed || (is_table && self.floats))
+        // Beside a float a literal with a point is one.
+        !self.others && (mixed || (is_table && self.floats && !self.reals))
     }
 }
 
 /// What is assigned to a column of this type.
 pub(super) fn assigned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     if is_assigned_exactly(&out, ty) { exact(out).typed(SqlType::Numeric) } else { out }
+}
+
+/// Whether a number may have a fraction that an integer has not.
+pub(super) fn has_fraction(out: &Out<'_>) -> bool {
+    matches!(out.ty, Some(SqlType::Numeric | SqlType::Float4 | SqlType::Float8))
+}
+
+/// A number without its fraction: halves of decimal numbers go away from zero, those of floats to the even neighbour.
+/// What SQLite computes in floats for decimal numbers is left to the conversion around it, which rounds as these do.
+pub(super) fn rounded(out: Out<'_>) -> Out<'_> {
+    match (&*out.form, out.ty) {
+        (Form::Number(_), _) => {
+            let start = out.start();
+            let digits = exact(out);
+            integer_literal(&digits, start).unwrap_or_else(|| call("numeric_round", [digits]))
+        }
+        (Form::List(parts), _) if parts.len() == 1 => rounded(parts[0].clone()),
+        // A literal that was taken out of the text is a decimal number, and has this type.
+        (Form::Parameter(_), Some(SqlType::Float4)) => out,
+        (_, Some(SqlType::Float4 | SqlType::Float8)) => call("float_round", [out]),
+        _ if is_exact(&out) => call("numeric_round", [exact(out)]),
+        _ => out,
+    }
+}
+
+/// The text of a number, which is a literal, as a literal of the nearest integer.
+fn integer_literal<'a>(digits: &Out<'a>, start: usize) -> Option<Out<'a>> {
+    let text = digits.text();
+    let integer = nearest_integer(text.trim().trim_matches('\''))?;
+    Some(Out::made(integer.to_string(), start).typed(SqlType::Int8))
+}
+
+/// A number as the integer that a column stores.
+pub(super) fn stored_integer(out: Out<'_>) -> Out<'_> {
+    let rounded = rounded(out);
+    // A literal stays one: it needs nobody to compute it.
+    if rounded.ty == Some(SqlType::Int8) {
+        return rounded;
+    }
+    call(&types::cast_name(SqlType::Int8), [rounded]).typed(SqlType::Int8)
+}
+
+/// Whether an array has elements that may have fractions, and a column of integers takes it.
+pub(super) fn holds_fractions(out: &Out<'_>, ty: SqlType) -> bool {
+    let integers = ty.is_array() && types::is_integer(ty.scalar());
+    matches!(&*out.form, Form::Array(parts) if integers && parts.iter().any(has_fraction))
 }
 
 /// What is no number compares as texts do, though it was computed of decimal numbers: SQLite gives an expression the
@@ -306,6 +358,16 @@ pub(super) fn computed<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Optio
     }
     let function = operation(sign)?;
     Some(settled(call(function, [exact(left.clone()), exact(right.clone())])))
+}
+
+/// A division by a literal that is zero, which is an error when it is computed. SQLite has NULL for it, and so has a
+/// division by what turns out to be zero.
+pub(super) fn by_zero<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option<Out<'a>> {
+    let text = right.text();
+    let literal = text.trim().trim_matches(['(', ')']).trim();
+    let is_zero = !literal.is_empty() && literal.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let function = operation(sign).filter(|_| is_zero && matches!(sign, "/" | "%") && literal != ".")?;
+    Some(call(function, [left.clone(), right.clone()]))
 }
 
 /// What a sign before it makes of it.
@@ -403,8 +465,8 @@ pub(super) fn is_assigned_exactly(out: &Out<'_>, ty: SqlType) -> bool {
 pub(super) fn shown(out: Out<'_>) -> Out<'_> {
     if out.ty == Some(SqlType::Bool) {
         let label = out.label.clone();
-        let mut shown =
-            out.wrapped("CASE (", ") WHEN 1 THEN 'true' WHEN 0 THEN 'false' END").typed(SqlType::Text);
+        let shown = out.wrapped("CASE (", ") WHEN 1 THEN 'true' WHEN 0 THEN 'false' END");
+        let mut shown = collated(shown.typed(SqlType::Text));
         shown.label = label;
         return shown;
     }

@@ -7,10 +7,10 @@ use store::definition::SqlType;
 
 use super::out::{Out, call};
 
-/// Whether values of a type are numbers that are shown as names.
+/// Whether values of a type are numbers that are shown as names. A function that is built in is its name.
 pub(super) fn is_number(ty: Option<SqlType>) -> bool {
-    use SqlType::{Regclass, Regnamespace, Regrole, Regtype};
-    matches!(ty, Some(Regclass | Regtype | Regnamespace | Regrole))
+    use SqlType::{Regclass, Regnamespace, Regproc, Regrole, Regtype};
+    matches!(ty, Some(Regclass | Regtype | Regnamespace | Regrole | Regproc))
 }
 
 /// The number of an object that is named.

@@ -264,12 +264,12 @@ impl<'a> Translator<'a, '_> {
             return Ok(None);
         }
         self.at += 1;
+        let mut digits = None;
         if called {
-            // `current_timestamp(3)`: the precision is left out; `current_schema()` is the function itself.
+            // `current_timestamp(3)`; `current_schema()` is the function itself.
             self.sign("(")?;
-            if self.peek().is_some_and(|token| token.kind == Kind::Number) {
-                self.at += 1;
-            }
+            digits = self.peek().filter(|token| token.kind == Kind::Number).map(|token| token.text);
+            self.at += usize::from(digits.is_some());
             self.sign(")")?;
         }
         let out = match store::scalar::zone::current() {
@@ -277,6 +277,10 @@ impl<'a> Translator<'a, '_> {
             Some(_) if *ty == SqlType::Timetz => Out::made("cast_timetz(zoned_text(now()))", token.start),
             Some(_) => Out::made(text.replace("(now())", "(zoned_local(now()))"), token.start),
             None => Out::made(text, token.start),
+        };
+        let out = match digits {
+            Some(digits) if *ty != SqlType::Name => out.wrapped("moment_round(", &format!(", {digits})")),
+            _ => out,
         };
         Ok(Some(out.typed(*ty).labelled(&word.to_lowercase())))
     }

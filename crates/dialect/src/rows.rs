@@ -30,19 +30,19 @@ const ORDINALITY: &str = "ordinality";
 
 /// A call as a table of SQLite, from which its columns can be taken.
 pub(super) struct Rows<'a> {
-    call: Out<'a>,
-    columns: Vec<RowsColumn>,
+    pub(super) call: Out<'a>,
+    pub(super) columns: Vec<RowsColumn>,
     /// Its only column keeps its name whatever the table is called.
-    named: bool,
+    pub(super) named: bool,
     /// It names columns of other tables.
-    open: bool,
+    pub(super) open: bool,
 }
 
-struct RowsColumn {
-    name: String,
+pub(super) struct RowsColumn {
+    pub(super) name: String,
     /// What it is called in SQLite's table.
-    own: String,
-    ty: Option<SqlType>,
+    pub(super) own: String,
+    pub(super) ty: Option<SqlType>,
 }
 
 /// A call of a list: the array whose elements it gives, or a table, of which a column has its values.
@@ -133,24 +133,44 @@ impl<'a> Translator<'a, '_> {
             (self.spread, self.at) = (Some(spread), begin);
             return Ok(None);
         };
-        if spread.table.is_empty() {
-            spread.table = format!("_rows{}", self.made);
-            self.made += 1;
-        }
         let value = if of_arrays {
-            spread.place(array).map(|place| value_of(&name, &spread.table, place))
-        } else if self.alone {
-            spread.call = Some(array);
-            Some(format!("{}.{column}", spread.table))
+            self.name_spread(&mut spread);
+            let value = spread.place(array).map(|place| value_of(&name, &spread.table, place));
+            self.spread = Some(spread);
+            value
         } else {
-            let array = array.wrapped(&format!("(SELECT json_group_array({column}) FROM"), ")");
-            spread.place(array).map(|place| value_of(&name, &spread.table, place))
+            self.spread_out(spread, array, &column)
         };
-        self.spread = Some(spread);
         if value.is_none() {
             self.at = begin;
         }
         Ok(value.map(|value| Out::made(value, token.start).of_type(ty).labelled(&name)))
+    }
+
+    fn name_spread(&mut self, spread: &mut Spread<'a>) {
+        if spread.table.is_empty() {
+            spread.table = format!("_rows{}", self.made);
+            self.made += 1;
+        }
+    }
+
+    /// A column of the table that a call of the list is, in each of its rows; `None`: there are too many.
+    pub(super) fn spread_out(
+        &mut self,
+        mut spread: Spread<'a>,
+        call: Out<'a>,
+        column: &str,
+    ) -> Option<String> {
+        self.name_spread(&mut spread);
+        let value = if self.alone {
+            spread.call = Some(call);
+            Some(format!("{}.{column}", spread.table))
+        } else {
+            let array = call.wrapped(&format!("(SELECT json_group_array({column}) FROM"), ")");
+            spread.place(array).map(|place| value_of("", &spread.table, place))
+        };
+        self.spread = Some(spread);
+        value
     }
 
     /// The array of a call of the list, or the table that it is, with the type of its values.

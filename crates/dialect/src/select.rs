@@ -84,9 +84,10 @@ impl<'a> Translator<'a, '_> {
     fn rows_are_alone(&self) -> bool {
         let end = self.place_of_from().unwrap_or(self.tokens.len());
         let list = &self.tokens[self.at..end];
-        let calls = list
-            .windows(2)
-            .filter(|pair| pair[1].is_sign("(") && row_function(&unquoted(pair[0].text)).is_some());
+        let calls = list.windows(2).filter(|pair| {
+            pair[1].is_sign("(")
+                && (row_function(&unquoted(pair[0].text)).is_some() || self.is_own_set(pair[0]))
+        });
         calls.take(2).count() < 2
     }
 
@@ -398,12 +399,18 @@ impl<'a> Translator<'a, '_> {
         match factor {
             TableFactor::Table { alias, args: None, .. } => return self.table(alias.as_ref(), out),
             TableFactor::Table { alias, args: Some(args), .. } => {
+                if let Some(own) = self.own_function() {
+                    return self.own_table(&own, &args.args, alias.as_ref(), out).map(|()| None);
+                }
                 self.pass_schema_of_function()?;
                 self.rows_of_function(&arguments_of(&args.args)?, alias.as_ref(), out)
             }
             TableFactor::Function { lateral, args, alias, .. } => {
                 if *lateral {
                     self.keyword("LATERAL")?;
+                }
+                if let Some(own) = self.own_function() {
+                    return self.own_table(&own, args, alias.as_ref(), out).map(|()| None);
                 }
                 self.pass_schema_of_function()?;
                 self.rows_of_function(&arguments_of(args)?, alias.as_ref(), out)

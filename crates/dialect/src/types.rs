@@ -9,6 +9,10 @@ pub(super) fn cast_name(ty: SqlType) -> String {
     if ty.is_array() { "cast_array".to_owned() } else { format!("cast_{}", ty.name().trim_matches('"')) }
 }
 
+pub(super) fn is_integer(ty: SqlType) -> bool {
+    matches!(ty, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
+}
+
 pub(super) fn is_moment(ty: Option<SqlType>) -> bool {
     matches!(
         ty,
@@ -33,12 +37,16 @@ pub(super) fn widens(from: SqlType, to: SqlType) -> bool {
 }
 
 /// Whether PostgreSQL's conversion of a value to a column's type changes it, where the store would take it as it is: a
-/// truth becomes a word, a moment one without its zone or time.
+/// fraction is rounded, a truth becomes a word, a moment one without its zone or time.
 pub(super) fn converts_on_assignment(from: Option<SqlType>, to: SqlType) -> bool {
-    use SqlType::{Bool, Bpchar, Date, Name, Text, Time, Timestamp, Timestamptz, Varchar};
+    use SqlType::{
+        Bool, Bpchar, Date, Float4, Float8, Int2, Int4, Int8, Name, Numeric, Text, Time, Timestamp,
+        Timestamptz, Varchar,
+    };
     matches!(
         (from, to),
-        (Some(Bool), Text | Varchar | Bpchar | Name)
+        (Some(Numeric | Float4 | Float8), Int2 | Int4 | Int8)
+            | (Some(Bool), Text | Varchar | Bpchar | Name)
             | (Some(Timestamptz), Timestamp | Date | Time)
             | (Some(Timestamp), Timestamptz | Date | Time)
             | (Some(Date), Timestamp | Timestamptz)

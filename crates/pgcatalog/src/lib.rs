@@ -33,4 +33,4 @@ pub mod system;
 pub mod zone;
 
 pub use effect::Effect;
-pub use names::identifier;
+pub use names::{KEY_OPTION, identifier};

@@ -27,3 +27,17 @@ pub const QUALIFIED_BYTES_MAX: usize = 512;
 pub const LIKE_PATTERN_KEPT_BYTES: usize = 1 << 10;
 /// Digits of a power of a decimal number before it is rounded: more would take milliseconds to multiply.
 pub const POWER_DIGITS_MAX: u64 = 20_000;
+/// Rows that one look at `sqlcached_prefixes` or `sqlcached_largest` reads: a share of the whole is then right to a
+/// hundredth, and the look takes some milliseconds whatever the table has.
+pub const SAMPLE_ROWS: usize = 16 << 10;
+/// Groups of the hash index that are searched for these rows. A table with few rows among many of others has fewer of
+/// them in so many.
+pub const SAMPLE_GROUPS: u64 = 32 << 10;
+/// Tables that share one sample where the statement names none: the largest.
+pub const SAMPLED_TABLES: usize = 32;
+/// Prefixes of a table that are shown: more are no longer few keys' common part.
+pub const PREFIXES_SHOWN: usize = 100;
+/// Rows of a table that `sqlcached_largest` shows.
+pub const LARGEST_ROWS: usize = 100;
+/// Bytes of each column of a key that are shown: memcached's keys have 250 at most.
+pub const SAMPLE_KEY_BYTES: usize = 256;

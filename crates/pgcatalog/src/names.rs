@@ -5,6 +5,9 @@ use sqltext::token::{Kind, Token, quoted_name, tokens, unquoted};
 use crate::keywords::is_keyword;
 use crate::limits::QUALIFIED_BYTES_MAX;
 
+/// The option of `CREATE TABLE` that names the columns of a key whose constraint is added later, as a dump has it.
+pub const KEY_OPTION: &str = "key";
+
 /// A name with its schema where that is not `public`.
 pub(crate) fn qualified(namespace: Option<&str>, name: &str) -> String {
     match namespace {

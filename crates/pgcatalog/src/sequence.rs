@@ -25,7 +25,7 @@ thread_local! {
 struct Statement {
     /// What it was given.
     given: Numbers,
-    /// Who gives it, unless that is a superuser.
+    /// Who gives it.
     identity: Option<Arc<Identity>>,
     /// Why it was refused a number where only a text can be returned.
     refused: Option<SqlError>,
@@ -37,7 +37,16 @@ pub fn begin(identity: &Arc<Identity>) {
         let statement = statement.get_or_insert_default();
         statement.given.clear();
         statement.refused = None;
-        statement.identity = (!identity.rights.superuser).then(|| Arc::clone(identity));
+        statement.identity = Some(Arc::clone(identity));
+    });
+}
+
+/// The statement goes on as somebody else's.
+pub fn act_as(identity: &Arc<Identity>) {
+    STATEMENT.with_borrow_mut(|statement| {
+        if let Some(statement) = statement {
+            statement.identity = Some(Arc::clone(identity));
+        }
     });
 }
 
@@ -49,6 +58,18 @@ pub fn end() -> Option<Numbers> {
         statement.identity = None;
         (!statement.given.is_empty()).then(|| std::mem::take(&mut statement.given))
     })
+}
+
+/// Whose statement is under way, for the expressions of a definition that ask for it; none: it is no statement.
+pub fn speaker() -> Option<Arc<Identity>> {
+    STATEMENT.with_borrow(|statement| statement.as_ref()?.identity.clone())
+}
+
+impl Statement {
+    /// Whose privileges count: those of anybody but a superuser.
+    fn asked(&self) -> Option<&Identity> {
+        self.identity.as_deref().filter(|identity| !identity.rights.superuser)
+    }
 }
 
 /// Why the last statement was refused a number.
@@ -75,7 +96,7 @@ pub fn allow_number(table: &Table) -> Result<(), SqlError> {
     }
     STATEMENT.with_borrow_mut(|statement| {
         let Some(statement) = statement else { return Ok(()) };
-        let Some(identity) = &statement.identity else { return Ok(()) };
+        let Some(identity) = statement.asked() else { return Ok(()) };
         if identity.holder().on(&def.numbers_access()).0.has_any(TAKES) {
             return Ok(());
         }
@@ -168,7 +189,7 @@ impl Source {
     pub(crate) fn next(&self, store: &Store) -> Result<i64, SqlError> {
         STATEMENT.with_borrow_mut(|statement| {
             let Some(statement) = statement else { return Ok(()) };
-            let Some(identity) = &statement.identity else { return Ok(()) };
+            let Some(identity) = statement.asked() else { return Ok(()) };
             let allowed = self.allow(&identity.holder(), TAKES);
             statement.refused = allowed.clone().err().or_else(|| statement.refused.take());
             allowed

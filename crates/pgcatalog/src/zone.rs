@@ -80,9 +80,6 @@ pub(crate) fn listed() -> impl Iterator<Item = Listed> {
 
 /// The zone that is so many seconds east of Greenwich: PostgreSQL calls it `<+02>-02`.
 pub fn of_seconds(seconds: i64) -> Result<Named, SqlError> {
-    if seconds == 0 {
-        return find("UTC");
-    }
     let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
     let offset = match minutes % 60 {
         0 => format!("{:02}", minutes / 60),
@@ -117,15 +114,21 @@ fn fixed(name: &str, seconds: i64) -> Named {
     Named { name: name.to_owned(), zone }
 }
 
-/// Seconds east of Greenwich of `+02:00`, `-05`, `<+02>-02`: POSIX counts to the west.
+/// Letters that the name of an offset has at least.
+const NAME_LETTERS: usize = 3;
+
+/// Seconds east of Greenwich of `+02:00`, `-05`, `<+02>-02`, `UTC+3`, `EST5`: POSIX counts to the west.
 fn posix_offset(text: &str) -> Option<i64> {
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let text = match text.strip_prefix('<') {
         Some(named) => named.split_once('>')?.1,
-        None => text,
+        None => &text[letters..],
     };
+    let named = letters >= NAME_LETTERS;
     let (sign, fields) = match text.as_bytes().first()? {
-        b'+' => (-1, &text[1..]),
-        b'-' => (1, &text[1..]),
+        b'+' if named || letters == 0 => (-1, &text[1..]),
+        b'-' if named || letters == 0 => (1, &text[1..]),
+        b'0'..=b'9' if named => (-1, text),
         _ => return None,
     };
     let mut seconds = 0;
@@ -205,6 +208,9 @@ mod tests {
             ("-5.5", "<-05:30>+05:30", "2026-01-01 00:00", "2025-12-31 18:30:00"),
             ("+02:00", "+02:00", "2026-01-01 00:00", "2025-12-31 22:00:00"),
             ("<+02>-02", "<+02>-02", "2026-01-01 00:00", "2026-01-01 02:00:00"),
+            ("UTC+3", "UTC+3", "2026-01-01 00:00", "2025-12-31 21:00:00"),
+            ("EST5", "EST5", "2026-01-01 00:00", "2025-12-31 19:00:00"),
+            ("0", "<+00>-00", "2026-01-01 00:00", "2026-01-01 00:00:00"),
             ("utc", "UTC", "2026-01-01 00:00", "2026-01-01 00:00:00"),
         ] {
             let found = find_setting(name).unwrap();

@@ -94,7 +94,6 @@ const NO_NAME: &[Keyword] = &[
     Keyword::CURRENT_DATE,
     Keyword::LOCALTIME,
     Keyword::LOCALTIMESTAMP,
-    Keyword::INTERVAL,
     Keyword::ARRAY,
     Keyword::SELECT,
     Keyword::VALUES,
@@ -381,8 +380,20 @@ fn rows(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     Ok(Expr::Subquery(query))
 }
 
-/// `left IN ((SELECT ...), value)`: a list that begins with a query, which the parser takes for all of it. `None` for
-/// any other.
+/// What may stand behind a query in parentheses that is a part of another one.
+const QUERY_GOES_ON: &[Keyword] = &[
+    Keyword::UNION,
+    Keyword::INTERSECT,
+    Keyword::EXCEPT,
+    Keyword::ORDER,
+    Keyword::LIMIT,
+    Keyword::OFFSET,
+    Keyword::FETCH,
+    Keyword::FOR,
+];
+
+/// `left IN ((SELECT ...)::int, value)`: a list that begins with a query, which the parser takes for all of it. `None`
+/// where the query goes on or is all.
 fn list_behind_query(parser: &mut Parser<'_>, left: &Expr, words: usize) -> Parsed<Expr> {
     let token = |at: usize| &parser.peek_nth_token_ref(words + at).token;
     if *token(0) != Token::LParen || *token(1) != Token::LParen {
@@ -401,7 +412,12 @@ fn list_behind_query(parser: &mut Parser<'_>, left: &Expr, words: usize) -> Pars
             break;
         }
     }
-    if *token(at) != Token::Comma {
+    let goes_on = match token(at) {
+        Token::Word(word) => QUERY_GOES_ON.contains(&word.keyword),
+        Token::RParen | Token::EOF => true,
+        _ => false,
+    };
+    if goes_on {
         return None;
     }
     for _ in 0..=words {

@@ -416,9 +416,15 @@ impl Walk<'_, '_> {
                 let found = [self.literal(left), self.literal(right)];
                 let both = found.iter().flatten().count() == 2;
                 let whole = found.iter().flatten().all(|&at| self.is_integer(at));
+                // A division by zero that is written so is an error.
+                let divisor =
+                    found[1].filter(|_| matches!(op, BinaryOperator::Divide | BinaryOperator::Modulo));
                 for (side, literal) in [left, right].into_iter().zip(found) {
                     match literal {
-                        Some(at) => self.free[at] = self.is_integer(at) && (whole || !both),
+                        Some(at) => {
+                            let free = self.is_integer(at) && (whole || !both);
+                            self.free[at] = free && divisor != Some(at);
+                        }
                         None => self.operand(side),
                     }
                 }

@@ -168,13 +168,63 @@ pub(crate) fn spelled_in(
             let own = if replaces(tokens, at) {
                 Spelled::make_keyword("INSERT")
             } else {
-                spelling(token).ok_or(literal)?
+                bare_name(tokens, at, spelling(token).ok_or(literal)?)
             };
             spelled.push(TokenWithSpan { token: own, span: span_of(at, token) });
         }
         at += unknown.max(1);
     }
     Ok(spelled)
+}
+
+/// A word of the grammar that stands where an operand begins is the name of a column there: PostgreSQL takes these as
+/// names everywhere else too.
+fn bare_name(tokens: &[Token<'_>], at: usize, spelled: Spelled) -> Spelled {
+    use Keyword::{BETWEEN, BY, ESCAPE, EXISTS, SET, TRIM, VALUES};
+    let Spelled::Word(Word { keyword, .. }) = &spelled else { return spelled };
+    let is_name = match keyword {
+        BETWEEN | BY | ESCAPE | SET => begins_operand(tokens, at),
+        EXISTS | TRIM | VALUES => {
+            let called = tokens.get(at + 1).is_some_and(|next| next.is_sign("("));
+            !called && begins_operand(tokens, at)
+        }
+        _ => false,
+    };
+    if is_name { name(tokens[at].text.to_owned(), None) } else { spelled }
+}
+
+/// Words behind which an operand begins.
+const BEFORE_OPERAND: &[&str] = &[
+    "SELECT",
+    "DISTINCT",
+    "WHERE",
+    "AND",
+    "OR",
+    "ON",
+    "HAVING",
+    "BY",
+    "SET",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "RETURNING",
+];
+
+/// Whether what stands before says that an operand begins. A word there may be such a name itself.
+fn begins_operand(tokens: &[Token<'_>], at: usize) -> bool {
+    let named = |at: usize| tokens[at].is_any(&["BY", "SET"]) && follows_opening(tokens, at);
+    follows_opening(tokens, at) && !at.checked_sub(1).is_some_and(named)
+}
+
+/// Whether a sign or a word stands before that an operand may follow.
+fn follows_opening(tokens: &[Token<'_>], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else { return false };
+    match before.kind {
+        Kind::Sign => !matches!(before.text, ")" | "]" | "." | ";"),
+        Kind::Word => before.is_any(BEFORE_OPERAND),
+        _ => false,
+    }
 }
 
 /// Whether a statement that writes has a `LIMIT`, which is the last of it.
@@ -406,6 +456,8 @@ fn sign(text: &str) -> Spelled {
         "]" => Spelled::RBracket,
         "->" => Spelled::Arrow,
         "->>" => Spelled::LongArrow,
+        "=>" => Spelled::RArrow,
+        ":=" => Spelled::Assignment,
         "#>" => Spelled::HashArrow,
         "#>>" => Spelled::HashLongArrow,
         "?" => Spelled::Question,

@@ -61,7 +61,7 @@ impl Token<'_> {
 /// Operators of several characters, the longest first.
 const OPERATORS: &[&str] = &[
     "!~~*", "!~~", "!~*", "~~*", "#>>", "->>", "::", "->", "#>", "@>", "<@", "#-", "!~", "~~", "~*", "||",
-    "<>", "!=", "<=", ">=", "==", "<<", ">>", "&&", "@@",
+    "<>", "!=", "<=", ">=", "==", "=>", ":=", "<<", ">>", "&&", "@@",
 ];
 
 /// The characters of these behind their first.
@@ -299,6 +299,8 @@ pub fn sql_literal(value: &Value) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
         Value::Integer(integer) => integer.to_string(),
+        // A literal beyond the greatest float is the infinite one.
+        Value::Real(real) if real.is_infinite() => if *real > 0.0 { "9e999" } else { "-9e999" }.to_owned(),
         Value::Real(real) => format!("{real:?}"),
         Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
         Value::Blob(bytes) => {

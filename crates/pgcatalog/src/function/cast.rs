@@ -95,18 +95,11 @@ fn is_text(ty: SqlType) -> bool {
     )
 }
 
-/// A fraction is rounded; the width of the type is kept.
+/// A fraction is rounded away from zero; the width of the type is kept. The fraction of a float is rounded before.
 fn integer(ty: SqlType, value: Value) -> Result<Value, SqlError> {
     let out_of_range = || SqlError::new(state::OUT_OF_RANGE, format!("{} out of range", ty.sql_name()));
     let value = match value {
-        Value::Real(real) => {
-            let rounded = real.round();
-            if !(-9.3e18..9.3e18).contains(&rounded) {
-                return Err(out_of_range());
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "bounded above, and saturating")]
-            Value::Integer(rounded as i64)
-        }
+        Value::Real(real) => Value::Integer(simple::whole(real.round()).ok_or_else(out_of_range)?),
         other => accept(ty, other)?,
     };
     let Value::Integer(integer) = value else { return Ok(value) };

@@ -53,6 +53,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         Source::Own(|_, v| one(v, f64::to_degrees), 1, 1)),
     own("exp", "(x)", REAL, "e to the power of x", "exp(0)", "1.0",
         Source::Own(|_, v| one(v, f64::exp), 1, 1)),
+    own("float_round", "(x)", REAL, "the next whole number, of two that are as near the even one; what `x::int` takes of a float",
+        "2.5::float8::int", "2", Source::Own(|_, v| whole(v, f64::round_ties_even), 1, 1)),
     own("floor", "(number)", SAME, "the next whole number below", "floor(1.8)", "1.0",
         Source::Own(|_, v| whole(v, f64::floor), 1, 1)),
     own("ln", "(x)", REAL, "natural logarithm", "ln(1)", "0.0",

@@ -108,6 +108,7 @@ const RENAMED: &[(&str, Returns)] = &[
     ("pg_backend_pid", Returns::Type(SqlType::Int4)),
     ("pg_cancel_backend", Returns::Type(SqlType::Bool)),
     ("pg_notify", Returns::Type(SqlType::Void)),
+    ("wait_for_source", Returns::Type(SqlType::Bool)),
     ("set_config", Returns::Type(SqlType::Text)),
     ("current_setting", Returns::Type(SqlType::Text)),
     ("currval", Returns::Type(SqlType::Int8)),

@@ -58,6 +58,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "a field, as `extract(field FROM moment)`: `year`, `month`, `day`, `hour`, `minute`, `second`, `dow`, `isodow`, `doy`, `week`, `quarter`, `epoch`, `milliseconds`, `microseconds`, `decade`, `century`, `isoyear`", "date_part('year', '2026-11-21'::date)", "2026"),
     own("date_trunc", "(field, moment)", Returns::Second, &[Text], Source::Own(date_trunc, 2, 3),
         "cut down to the field: `hour`, `day`, `week`, `month`, `quarter`, `year`...", "date_trunc('month', '2026-11-21 20:00'::timestamp)", "2026-11-01 00:00:00"),
+    own("moment_round", "(moment, digits)", Returns::Argument, &[], Source::Own(rounded, 2, 2),
+        "with so many digits behind the second, as `moment::timestamp(digits)`", "'20:44:17.86'::time(1)", "20:44:17.9"),
     own("interval_divided", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, true), 2, 2),
         "what `interval / number` is", "interval '1 day' / 2", "12:00:00"),
     own("interval_order", "(interval)", ty(SqlType::Int8), &[SqlType::Interval], Source::Own(|_, v| Ok(Value::Integer(Interval::parse(&text(v, 0)?)?.order())), 1, 1),
@@ -127,6 +129,11 @@ fn sleep(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         left -= slice;
     }
     Ok(Value::Text(String::new()))
+}
+
+fn rounded(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let digits = integer(values, 1)?.and_then(|digits| u32::try_from(digits).ok()).unwrap_or(moment::DIGITS);
+    Ok(Value::Text(moment::rounded(&text(values, 0)?, digits)?))
 }
 
 fn date_bin(_: Now, values: &[Value]) -> Result<Value, SqlError> {

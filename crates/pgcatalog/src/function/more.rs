@@ -6,11 +6,11 @@ use SqlType::{Bool, Float8, Int8, Jsonb, Text};
 use serde_json::Value as Json;
 use sqlite::meter;
 use sqltext::error::{SqlError, state};
-use store::ElementKeys;
 use store::definition::{Collation, SqlType};
 use store::scalar::array::of_braces;
 use store::scalar::simple::check_json_depth;
 use store::value::{Value, ValueRef};
+use store::{ElementKeys, ElementsOf};
 
 use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
 use super::json::{contains, parsed};
@@ -103,7 +103,7 @@ fn array_has(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     meter::take(bytes)?;
     meter::work(bytes)?;
     let wanted = values.get(1).unwrap_or(&Value::Null).as_ref();
-    if ElementKeys::of(array).contains(wanted, Collation::Binary) {
+    if ElementKeys::of(array, ElementsOf::Array).contains(wanted, Collation::Binary) {
         return Ok(truth(true));
     }
     let parts = elements(&json(values, 0)?)?;

@@ -44,6 +44,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `format` is where the pattern has `%I`, `%L` or places", "format('%I.%2$L', 'a b', 'it''s')", "\"a b\".'it''s'"),
     own("gen_random_uuid", "()", SqlType::Uuid, &[], Source::Raw(|_, _| Ok(Value::Text(random_uuid())), 0, 0, true),
         "a random UUID (version 4)", "length(gen_random_uuid())", "36"),
+    own("uuid_generate_v4", "()", SqlType::Uuid, &[], Source::Raw(|_, _| Ok(Value::Text(random_uuid())), 0, 0, true),
+        "the same, as the extension `uuid-ossp` calls it", "length(uuid_generate_v4())", "36"),
     own("initcap", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(initcap(&text(v, 0)?))), 1, 1),
         "each word with a capital first letter", "initcap('hello WORLD')", "Hello World"),
     own("left", "(text, n)", Text, &[Text, Int4], Source::Own(left, 2, 2),

@@ -90,6 +90,11 @@ impl Layout {
         format!("CREATE TABLE x ({}, tableoid oid INT HIDDEN, xmin xid INT HIDDEN)", columns.join(", "))
     }
 
+    /// Whether its rows are computed for one table of the user's, if the statement names it: they cost something.
+    pub(super) fn is_by_table(&self) -> bool {
+        ["sqlcached_prefixes", "sqlcached_largest"].contains(&self.name)
+    }
+
     /// The position of a column.
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)

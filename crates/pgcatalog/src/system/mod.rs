@@ -47,10 +47,13 @@ pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub use self::relation::modifier;
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{
-    DefaultGrants, EncryptionFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts,
-    SettingFacts, StatementFacts,
+    Counts, DefaultGrants, EncryptionFacts, HistoryFacts, InvalidationFacts, OWNER, RefusalFacts, RoleCounts,
+    RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts, StatementFacts,
 };
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
+
+/// A system table by its place in [`LAYOUTS`], and the only table of the user's of which rows are wanted.
+type Asked = (usize, Option<String>);
 
 /// What the system tables of one connection tell, for the statement that runs.
 #[derive(Debug)]
@@ -58,8 +61,8 @@ pub struct System {
     store: Arc<Store>,
     catalog: RefCell<Arc<Catalog>>,
     server: RefCell<Arc<dyn Server>>,
-    /// Rows computed for this statement, by the table's place in [`LAYOUTS`].
-    contents: RefCell<HashMap<usize, Rc<Content>>>,
+    /// Rows computed for this statement.
+    contents: RefCell<HashMap<Asked, Rc<Content>>>,
     /// Whose statement it is.
     identity: RefCell<Arc<Identity>>,
     /// What its session set.
@@ -138,6 +141,13 @@ impl System {
         if !Arc::ptr_eq(&self.catalog.borrow(), catalog) {
             *self.catalog.borrow_mut() = Arc::clone(catalog);
         }
+    }
+
+    /// The statement goes on as somebody else's, who is shown other rows of the system's tables.
+    pub fn act_as(&self, catalog: &Arc<Catalog>, identity: &Arc<Identity>) {
+        self.contents.borrow_mut().clear();
+        *self.identity.borrow_mut() = Arc::clone(identity);
+        *self.catalog.borrow_mut() = Arc::clone(catalog);
     }
 
     /// The store that it shows.
@@ -251,15 +261,17 @@ impl System {
         self.failure.take()
     }
 
-    /// The rows of a table, computed by the first cursor that asks.
-    fn content(&self, at: usize) -> Rc<Content> {
-        if let Some(known) = self.contents.borrow().get(&at) {
+    /// The rows of a table, computed by the first cursor that asks; `table`: the only one of the user's that they are
+    /// of.
+    fn content(&self, at: usize, table: Option<String>) -> Rc<Content> {
+        let asked = (at, table);
+        if let Some(known) = self.contents.borrow().get(&asked) {
             return Rc::clone(known);
         }
-        let mut rows = Rows::new(&LAYOUTS[at]);
+        let mut rows = Rows::new(&LAYOUTS[at], asked.1.clone());
         content::fill(self, &mut rows);
         let content = Rc::new(Content::new(rows.finish()));
-        self.contents.borrow_mut().insert(at, Rc::clone(&content));
+        self.contents.borrow_mut().insert(asked, Rc::clone(&content));
         content
     }
 

@@ -143,14 +143,23 @@ impl SystemCursor {
     }
 }
 
+/// The table that a lookup asks for, where rows are computed for one.
+fn asked_table(layout: &Layout, column: Option<usize>, arguments: &Arguments<'_>) -> Option<Value> {
+    (column == layout.position("table_name") && layout.is_by_table()).then(|| arguments.value(0))
+}
+
 /// The transaction that each row of the catalogue is of: PostgreSQL's first.
 const FIRST_TRANSACTION: i64 = 3;
 
 impl Cursor for SystemCursor {
     fn filter(&mut self, plan: i32, arguments: &Arguments<'_>) -> Result<(), String> {
-        self.content = self.module.system.content(self.module.at);
         self.at = 0;
         let column = usize::try_from(plan - 1).ok();
+        let table = match asked_table(self.module.layout(), column, arguments) {
+            Some(Value::Text(name)) => Some(name),
+            _ => None,
+        };
+        self.content = self.module.system.content(self.module.at, table);
         self.places = column.and_then(|column| {
             let integer = self.module.layout().columns[column].is_integer();
             let key = Key::sought(&arguments.value(0), integer)?;

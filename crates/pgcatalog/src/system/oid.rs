@@ -1,11 +1,13 @@
 //! The numbers by which PostgreSQL's clients know tables, indexes and constraints: functions of what they name, so
 //! that they are the same in every thread, and after every restart that keeps the tables.
 
-use store::definition::{RoutineDef, SequenceDef, ViewDef};
+use store::definition::{MappingDef, RoutineDef, SequenceDef, ServerDef, ViewDef};
 use store::{TABLES_MAX, Table};
 
 /// PostgreSQL's own objects have smaller numbers.
 pub const FIRST_USER_OID: u32 = 16_384;
+/// The number of the first function that is built in; PostgreSQL's own have smaller ones.
+pub(super) const FIRST_FUNCTION: u32 = 14_000;
 /// Numbers made of names lie here: above all tables, below all defaults of columns.
 const NAMED: u32 = 1 << 30;
 /// Numbers of defaults lie here: table and column.
@@ -51,6 +53,17 @@ pub(super) fn oid_of_sequence(sequence: &SequenceDef) -> u32 {
 /// The number of a function or procedure, behind those of all sequences.
 pub(super) fn oid_of_routine(routine: &RoutineDef) -> u32 {
     FIRST_USER_OID + u32::from(TABLES_MAX) + (1 << 16) + u32::from(routine.id)
+}
+
+/// The number of a foreign server, behind those of all functions.
+pub(super) fn oid_of_server(server: &ServerDef) -> u32 {
+    FIRST_USER_OID + u32::from(TABLES_MAX) + (2 << 16) + u32::from(server.id)
+}
+
+/// The number of a user mapping, behind those of all servers. A server has fewer than 256.
+pub(super) fn oid_of_mapping(server: &ServerDef, mapping: &MappingDef) -> u32 {
+    let own = (u32::from(server.id) << 8) | (u32::from(mapping.id) & 0xff);
+    FIRST_USER_OID + u32::from(TABLES_MAX) + (3 << 16) + own
 }
 
 /// The number of a view.

@@ -8,12 +8,19 @@ use super::columns::Layout;
 #[derive(Debug)]
 pub(super) struct Rows {
     layout: &'static Layout,
-    rows: Vec<Vec<Value>>,
+    all: Vec<Vec<Value>>,
+    /// The only table that rows are wanted of.
+    table_name: Option<String>,
 }
 
 impl Rows {
-    pub(super) fn new(layout: &'static Layout) -> Self {
-        Self { layout, rows: Vec::new() }
+    pub(super) fn new(layout: &'static Layout, table_name: Option<String>) -> Self {
+        Self { layout, all: Vec::new(), table_name }
+    }
+
+    /// The only table that rows are wanted of; none: of all.
+    pub(super) fn table_name(&self) -> Option<&str> {
+        self.table_name.as_deref()
     }
 
     /// Adds a row. A column that is not named is NULL, or the zero of its type where it cannot be NULL.
@@ -27,7 +34,7 @@ impl Rows {
                 *cell = value;
             }
         }
-        self.rows.push(row);
+        self.all.push(row);
     }
 
     /// The table that they are of.
@@ -36,7 +43,7 @@ impl Rows {
     }
 
     pub(super) fn finish(self) -> Vec<Vec<Value>> {
-        self.rows
+        self.all
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqltext::error::{SqlError, state};
 
 use crate::advisory::{LockCall, LockFacts};
 use crate::session::{Holder, Rights};
 use sqltext::grant::Kind;
-use store::definition::Grant;
+use store::definition::{Dependence, Grant, ServerDef};
 
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +42,42 @@ pub struct SessionFacts {
     pub state_changed_ms: Option<i64>,
     /// Statements so far.
     pub statements: u64,
+}
+
+/// A database behind the cache.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceFacts {
+    /// The foreign server.
+    pub name: String,
+    /// `connecting`, `streaming`, `lagging`, `lost`.
+    pub state: &'static str,
+    /// Unix milliseconds: since when.
+    pub since_ms: i64,
+    /// The slot from which it streams.
+    pub slot: Option<String>,
+    /// How far its log was read.
+    pub received_lsn: u64,
+    /// How far that was applied.
+    pub applied_lsn: u64,
+    /// Milliseconds that the last sign of life took from the source to here.
+    pub lag_ms: Option<f64>,
+    /// Changes of tables that something depends on.
+    pub events: u64,
+    /// Transactions that invalidated something.
+    pub transactions: u64,
+    /// Groups of transactions that were applied once, and that the source did not show yet.
+    pub unsettled: u64,
+    /// How often a table was emptied because the source was not followed.
+    pub emptied: u64,
+    /// Why it was lost last.
+    pub last_error: Option<String>,
+}
+
+impl SourceFacts {
+    /// Whether its changes are applied as they come, be it late.
+    pub fn follows(&self) -> bool {
+        matches!(self.state, "streaming" | "lagging")
+    }
 }
 
 /// What is known of an encrypted connection.
@@ -170,6 +207,147 @@ pub struct DefaultGrants {
     pub grants: Vec<Grant>,
 }
 
+/// A statement that took long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlowFacts {
+    /// Unix milliseconds: when it ended.
+    pub at_ms: i64,
+    /// The role that connected.
+    pub role: String,
+    /// The number of its session; none where it has none.
+    pub pid: Option<i32>,
+    /// The client's address; none on a Unix socket.
+    pub address: Option<String>,
+    /// `postgresql`, `memcached` or `http`.
+    pub protocol: &'static str,
+    /// Its text, without literals unless these were asked for.
+    pub statement: String,
+    /// Its parameters, if they were asked for.
+    pub parameters: Option<String>,
+    /// Nanoseconds that it took.
+    pub took_ns: u64,
+    /// Rows returned or written.
+    pub rows: u64,
+    /// The SQLSTATE with which it failed.
+    pub error: Option<&'static str>,
+}
+
+/// Rows that were made invalid together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InvalidationFacts {
+    /// Unix milliseconds: the last run.
+    pub at_ms: i64,
+    /// The first run of those that are counted as one.
+    pub since_ms: i64,
+    /// The role that connected; a source's name.
+    pub role: String,
+    /// The number of its session; none where it has none.
+    pub pid: Option<i32>,
+    /// The client's address; none on a Unix socket.
+    pub address: Option<String>,
+    /// `postgresql`, `memcached`, `http`, `rule` or `source`.
+    pub protocol: &'static str,
+    /// What did it, without literals unless these were asked for.
+    pub statement: String,
+    /// Its parameters, if they were asked for.
+    pub parameters: Option<String>,
+    /// The table; none: all tables that memcached's clients reach.
+    pub table: Option<String>,
+    /// `deleted`, `flushed`, `stale` or `expired`.
+    pub how: &'static str,
+    /// How many rows.
+    pub rows: u64,
+    /// How often it ran.
+    pub times: u64,
+    /// Nanoseconds of all these runs, if they were timed.
+    pub took_ns: Option<u64>,
+}
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What is counted in a point of the history. The names are those of the columns.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counts { $($(#[$doc])* pub $name: u64,)* }
+
+        impl Counts {
+            /// What was counted since `before`; nothing where a sum fell.
+            #[must_use]
+            pub fn since(&self, before: &Self) -> Self {
+                Self { $($name: self.$name.saturating_sub(before.$name),)* }
+            }
+
+            /// Each with its name.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+counts! {
+    /// Lookups by a whole primary key that found a row.
+    hits,
+    /// Lookups that found none.
+    misses,
+    /// Keys that memcached's clients asked for.
+    gets,
+    /// Their storage commands.
+    sets,
+    /// Their deletions.
+    deletes,
+    /// Their other commands.
+    others,
+    /// Statements of PostgreSQL's clients.
+    postgresql_statements,
+    /// Statements of memcached's clients.
+    memcached_statements,
+    /// Statements by HTTP.
+    http_statements,
+    /// Statements that failed.
+    errors,
+    /// Rows written.
+    written,
+    /// Rows cleared after they expired.
+    expired,
+    /// Rows evicted.
+    evicted,
+    /// Rows that clients removed.
+    invalidated,
+    /// Rows cleared after their table was emptied.
+    flushed,
+    /// Bytes received.
+    read_bytes,
+    /// Bytes sent.
+    written_bytes,
+    /// Milliseconds of processor time.
+    cpu_ms,
+}
+
+/// A point of the server's history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryFacts {
+    /// Unix milliseconds: its end.
+    pub at_ms: i64,
+    /// Seconds that a point of its ring has.
+    pub resolution: u64,
+    /// Seconds that it has indeed.
+    pub seconds: f64,
+    /// What was counted within it.
+    pub counts: Counts,
+    /// Connections at its end.
+    pub connections: u64,
+    /// Rows at its end.
+    pub rows: u64,
+    /// Their bytes.
+    pub row_bytes: u64,
+    /// Bytes of segments.
+    pub segment_bytes: u64,
+    /// Bytes of indexes.
+    pub index_bytes: u64,
+    /// The tables with the most memory, with the bytes of their segments.
+    pub tables: Vec<(String, u64)>,
+}
+
 /// Something that was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalFacts {
@@ -244,6 +422,21 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn refusals(&self) -> Vec<RefusalFacts>;
     /// How often each role logged in, failed and was refused.
     fn role_counts(&self) -> Vec<RoleCounts>;
+    /// The last slow statements, the newest last.
+    fn slow_statements(&self) -> Vec<SlowFacts>;
+    /// What made rows invalid recently, the newest last.
+    fn invalidations(&self) -> Vec<InvalidationFacts>;
+    /// The server's figures over time.
+    fn history(&self) -> Vec<HistoryFacts>;
+    /// An expiry rule of a table has removed rows.
+    fn note_rule(&self, table: &str, rule: &str, rows: u64, took_ns: u64);
+    /// The databases behind the cache.
+    fn sources(&self) -> Vec<SourceFacts>;
+    /// Whether the changes of one are applied up to this place of its log; it is waited for until then, or so long.
+    /// None: no table names it.
+    fn source_applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool>;
+    /// Asks such a database whether it can tell every change of these tables.
+    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError>;
 }
 
 /// An executor by itself, without a daemon around it.
@@ -326,5 +519,31 @@ impl Server for NoServer {
 
     fn role_counts(&self) -> Vec<RoleCounts> {
         Vec::new()
+    }
+
+    fn slow_statements(&self) -> Vec<SlowFacts> {
+        Vec::new()
+    }
+
+    fn invalidations(&self) -> Vec<InvalidationFacts> {
+        Vec::new()
+    }
+
+    fn history(&self) -> Vec<HistoryFacts> {
+        Vec::new()
+    }
+
+    fn note_rule(&self, _: &str, _: &str, _: u64, _: u64) {}
+
+    fn source_applied(&self, _: &str, _: u64, _: Duration) -> Option<bool> {
+        None
+    }
+
+    fn sources(&self) -> Vec<SourceFacts> {
+        Vec::new()
+    }
+
+    fn check_source(&self, _: &ServerDef, _: &[Dependence]) -> Result<(), SqlError> {
+        Ok(())
     }
 }

@@ -2,13 +2,15 @@
 
 use super::reader::Reader;
 use super::role::role;
-use super::table::CONSTRAINTS;
 use super::{AlterTable, Change, ColumnChange, ObjectKind, Owner, RenameIndex, What};
 use crate::error::SqlError;
 
 impl Reader<'_, '_> {
     /// What stands behind `ALTER`.
     pub(super) fn alter(&mut self) -> Result<What, SqlError> {
+        if self.at_server() {
+            return self.alter_server();
+        }
         if self.word("INDEX") {
             return self.rename_index().map(What::RenameIndex);
         }
@@ -20,6 +22,9 @@ impl Reader<'_, '_> {
         }
         if self.word("SEQUENCE") {
             return self.alter_sequence();
+        }
+        if let Some(word) = self.any_word(&["FUNCTION", "PROCEDURE", "ROUTINE"]) {
+            return self.alter_routine(word).map(What::AlterRoutine);
         }
         let Some(kind) = self.any_word(&["TABLE", "VIEW"]) else {
             return Err(SqlError::not_supported("ALTER of other objects than tables, indexes and types"));
@@ -75,7 +80,7 @@ impl Reader<'_, '_> {
     }
 
     fn add(&mut self) -> Result<Change, SqlError> {
-        if self.at_any(CONSTRAINTS) {
+        if self.at_constraint() {
             return self.constraint().map(|constraint| Change::AddConstraint(Box::new(constraint)));
         }
         self.word("COLUMN");

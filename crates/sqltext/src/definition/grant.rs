@@ -47,6 +47,8 @@ pub enum GrantedOn {
     AllSequences(Vec<Name>),
     /// Functions and procedures by their names, with the word for them.
     Routines(&'static str, Vec<Routine>),
+    /// `ALL FUNCTIONS IN SCHEMA`, `ALL PROCEDURES`, `ALL ROUTINES`, with the word for them.
+    AllRoutines(&'static str, Vec<Name>),
     /// `SCHEMA`
     Schemas(Vec<Name>),
     /// What everybody may use: the database, languages, types. Its words.
@@ -78,6 +80,8 @@ pub enum Kind {
     Table,
     /// Sequences.
     Sequence,
+    /// Functions and procedures.
+    Function,
 }
 
 impl Kind {
@@ -86,7 +90,14 @@ impl Kind {
         match self {
             Self::Table => Privileges::ALL,
             Self::Sequence => Privileges::OF_SEQUENCE,
+            Self::Function => Privileges::EXECUTE,
         }
+    }
+
+    /// What everybody has of a new one where nobody said otherwise, as in PostgreSQL.
+    pub fn of_everybody(self) -> Vec<Grant> {
+        let one = Grant { to: None, by: None, privileges: Privileges::EXECUTE, grantable: Privileges::NONE };
+        if self == Self::Function { vec![one] } else { Vec::new() }
     }
 
     /// Several of them, as `ALTER DEFAULT PRIVILEGES` calls them.
@@ -94,6 +105,7 @@ impl Kind {
         match self {
             Self::Table => "TABLES",
             Self::Sequence => "SEQUENCES",
+            Self::Function => "FUNCTIONS",
         }
     }
 
@@ -102,6 +114,7 @@ impl Kind {
         match self {
             Self::Table => "r",
             Self::Sequence => "S",
+            Self::Function => "f",
         }
     }
 
@@ -109,6 +122,7 @@ impl Kind {
         match self {
             Self::Table => "table",
             Self::Sequence => "sequence",
+            Self::Function => "function",
         }
     }
 }
@@ -183,6 +197,7 @@ pub(crate) fn default_privileges(reader: &mut Reader<'_, '_>) -> Result<Grants, 
     let on = match kind {
         "TABLES" => GrantedOn::Future { by, schemas, kind: Kind::Table },
         "SEQUENCES" => GrantedOn::Future { by, schemas, kind: Kind::Sequence },
+        "FUNCTIONS" | "ROUTINES" => GrantedOn::Future { by, schemas, kind: Kind::Function },
         kind => GrantedOn::Open(kind.to_ascii_lowercase()),
     };
     Ok(Grants { revokes, privileges, on, to, option, cascade })
@@ -233,7 +248,7 @@ fn on(reader: &mut Reader<'_, '_>) -> Result<GrantedOn, SqlError> {
         return Ok(match kind {
             "TABLES" => GrantedOn::AllTables(schemas),
             "SEQUENCES" => GrantedOn::AllSequences(schemas),
-            kind => GrantedOn::Open(kind.to_ascii_lowercase()),
+            kind => GrantedOn::AllRoutines(kind, schemas),
         });
     }
     if reader.word("SCHEMA") {

@@ -47,6 +47,9 @@ impl Reader<'_, '_> {
 
     /// Refuses a definition of something that this server does not have.
     fn refuse_absent(&self) -> Result<(), SqlError> {
+        if self.at_server() {
+            return Ok(());
+        }
         let mut at = 0;
         while self.peek_at(at).is_some_and(|token| token.is_any(BEFORE)) {
             at += 1;
@@ -61,6 +64,9 @@ impl Reader<'_, '_> {
     }
 
     fn create(&mut self) -> Result<What, SqlError> {
+        if self.at_server() {
+            return self.create_server();
+        }
         let replace = self.words(&["OR", "REPLACE"]);
         let temporary = self.any_word(&["TEMP", "TEMPORARY"]).is_some();
         let unlogged = self.word("UNLOGGED");
@@ -116,6 +122,9 @@ impl Reader<'_, '_> {
     }
 
     fn drop_what(&mut self) -> Result<What, SqlError> {
+        if self.at_server() {
+            return self.drop_server();
+        }
         let place = self.place();
         if let Some(word) = self.any_word(&["FUNCTION", "PROCEDURE", "ROUTINE"]) {
             return self.drop_routine(word).map(What::DropRoutine);

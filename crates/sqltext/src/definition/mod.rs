@@ -23,6 +23,7 @@ mod routine;
 mod rule;
 mod schema;
 mod sequence;
+mod server;
 mod table;
 
 use std::ops::Range;
@@ -30,12 +31,14 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Query};
 use store::Catalog;
+use store::definition::ParameterMode;
 
 use crate::error::SqlError;
 use crate::token::Token;
 use grant::Grants;
 pub(crate) use reader::Reader;
 use role::RoleRef;
+pub use server::{CreateServer, MappingOf, OptionChange, ServerAlteration, ServerStatement};
 
 /// A definition with the text that it was read from.
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub enum What {
     CreateRoutine(Box<CreateRoutine>),
     /// `DROP FUNCTION`, `DROP PROCEDURE`, `DROP ROUTINE`
     DropRoutine(DropRoutine),
+    /// `ALTER FUNCTION`, `ALTER PROCEDURE`, `ALTER ROUTINE`
+    AlterRoutine(AlterRoutine),
     /// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`, `DROP TYPE`
     Drop(Drop),
     /// `ALTER TABLE`
@@ -89,6 +94,8 @@ pub enum What {
     CreateSequence(Box<CreateSequence>),
     /// `ALTER SEQUENCE`
     AlterSequence(AlterSequence),
+    /// `CREATE SERVER`, `CREATE USER MAPPING`, and their changes
+    Server(ServerStatement),
     /// `ALTER SCHEMA ... OWNER TO`, and other changes that change nothing, with the tag
     Nothing(&'static str),
     /// `CREATE EXTENSION`
@@ -106,10 +113,16 @@ pub struct CreateRoutine {
     pub name: Name,
     /// In their order.
     pub parameters: Vec<Parameter>,
-    /// What it returns, if it is a function.
+    /// It is a function.
+    pub function: bool,
+    /// What it returns, where a function says so: else its parameters do.
     pub returns: Option<ReturnType>,
     /// `STRICT`
     pub strict: bool,
+    /// `SECURITY DEFINER`
+    pub definer: bool,
+    /// `SET search_path`
+    pub path: Option<Vec<String>>,
     /// What it does.
     pub body: RoutineBody,
 }
@@ -119,6 +132,8 @@ pub struct CreateRoutine {
 pub struct Parameter {
     /// Its name; empty where it has none.
     pub name: String,
+    /// Which way its value goes.
+    pub mode: ParameterMode,
     /// Its type.
     pub declared: String,
     /// The expression of its value where a call gives none.
@@ -136,6 +151,8 @@ pub enum ReturnType {
     One(String),
     /// `SETOF`
     Set(String),
+    /// `record`: its parameters say of what; `true`: `SETOF`
+    Record(bool),
     /// `TABLE`: names and types.
     Table(Vec<(String, String)>),
 }
@@ -160,6 +177,32 @@ pub struct DropRoutine {
     pub if_exists: bool,
     /// Their names.
     pub names: Vec<Name>,
+}
+
+/// `ALTER FUNCTION`, `ALTER PROCEDURE`, `ALTER ROUTINE`
+#[derive(Debug)]
+pub struct AlterRoutine {
+    /// What it is called there, in capitals.
+    pub word: &'static str,
+    /// Its name.
+    pub name: Name,
+    /// What changes.
+    pub change: RoutineChange,
+}
+
+/// What `ALTER FUNCTION` changes.
+#[derive(Debug)]
+pub enum RoutineChange {
+    /// `RENAME TO`
+    Rename(Name),
+    /// `OWNER TO`
+    Owner(RoleRef),
+    /// `SECURITY DEFINER`, or `INVOKER`
+    Definer(bool),
+    /// `SET search_path`, or `RESET`
+    Path(Option<Vec<String>>),
+    /// What is said of every function that may be made here, and changes nothing.
+    Nothing,
 }
 
 /// A name as it is meant, without quotes; that of an object is the one that it has in the store, or would have.

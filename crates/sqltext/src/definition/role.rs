@@ -218,7 +218,11 @@ fn is_one(sql: &str) -> bool {
     let mut words = Tokens::new(sql);
     let (Some(verb), Some(next)) = (words.next(), words.next()) else { return false };
     if verb.is_any(&["CREATE", "ALTER", "DROP"]) {
-        return next.is_any(KINDS)
+        // `USER MAPPING FOR` and `USER MAPPING IF` are about foreign servers.
+        let mapping = next.is("USER")
+            && words.next().is_some_and(|word| word.is("MAPPING"))
+            && words.next().is_some_and(|word| word.is_any(&["FOR", "IF"]));
+        return !mapping && next.is_any(KINDS)
             || verb.is("ALTER") && next.is("DEFAULT")
             || verb.is("DROP") && next.is("OWNED");
     }
@@ -402,7 +406,14 @@ mod tests {
 
     #[test]
     fn other_statements_and_mistakes() {
-        for other in ["", "CREATE", "CREATE TABLE role (a INT)", "GRANT SELECT ON t TO a", "SELECT 1"] {
+        for other in [
+            "",
+            "CREATE",
+            "CREATE TABLE role (a INT)",
+            "GRANT SELECT ON t TO a",
+            "SELECT 1",
+            "CREATE USER MAPPING FOR a SERVER b",
+        ] {
             assert_eq!(shown(other), "none", "{other}");
         }
         let long = format!("CREATE ROLE {}", "x".repeat(64));

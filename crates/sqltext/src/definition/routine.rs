@@ -1,7 +1,12 @@
 //! Functions and procedures.
 
+use store::definition::ParameterMode;
+
 use super::reader::Reader;
-use super::{CreateRoutine, DropRoutine, Name, Parameter, ReturnType, RoutineBody};
+use super::role::role;
+use super::{
+    AlterRoutine, CreateRoutine, DropRoutine, Name, Parameter, ReturnType, RoutineBody, RoutineChange,
+};
 use crate::error::{SqlError, state};
 use crate::token::{Kind, text_of, unquoted};
 
@@ -30,6 +35,9 @@ const CLAUSES: &[&str] = &[
     "TRANSFORM",
 ];
 
+/// Which way the value of a parameter goes.
+const MODES: &[&str] = &["IN", "OUT", "INOUT", "VARIADIC"];
+
 /// Second words of types that have several, so the first is no name of a parameter.
 const SECOND_WORDS: &[&str] = &["PRECISION", "VARYING", "WITH", "WITHOUT"];
 
@@ -45,10 +53,11 @@ impl Reader<'_, '_> {
         let parameters = if self.at_sign(")") { Vec::new() } else { self.list(Self::parameter)? };
         self.expect_sign(")")?;
         let returns = if function && self.word("RETURNS") { Some(self.return_type()?) } else { None };
-        if function && returns.is_none() {
+        if function && returns.is_none() && !parameters.iter().any(|own| own.mode.is_answered()) {
             return Err(bad("function result type must be specified"));
         }
         let (mut strict, mut language, mut body) = (false, false, None);
+        let (mut definer, mut path) = (false, None);
         while let Some(token) = self.peek().filter(|token| !token.is_sign(";")) {
             let place = token.start;
             let clause = self.any_word(CLAUSES).ok_or_else(|| self.unexpected())?;
@@ -68,11 +77,9 @@ impl Reader<'_, '_> {
                 "COST" | "ROWS" | "PARALLEL" => self.skip(),
                 "EXTERNAL" | "SECURITY" => {
                     self.word("SECURITY");
-                    if !self.word("INVOKER") {
-                        return Err(SqlError::not_supported("SECURITY DEFINER")
-                            .with_hint("grant the privileges to the roles that call it"));
-                    }
+                    definer = self.security()?;
                 }
+                "SET" => path = Some(self.search_path()?),
                 "AS" => body = Some(RoutineBody::Text(self.text()?)),
                 "RETURN" => {
                     let tokens = self.expression()?.tokens;
@@ -89,7 +96,43 @@ impl Reader<'_, '_> {
         if !language && matches!(body, RoutineBody::Text(_)) {
             return Err(bad("no language specified"));
         }
-        Ok(CreateRoutine { replace, name, parameters, returns, strict, body })
+        Ok(CreateRoutine { replace, name, parameters, function, returns, strict, definer, path, body })
+    }
+
+    /// What stands behind `SECURITY`: whether it is the definer's.
+    fn security(&mut self) -> Result<bool, SqlError> {
+        let word = self.any_word(&["DEFINER", "INVOKER"]).ok_or_else(|| self.unexpected())?;
+        Ok(word == "DEFINER")
+    }
+
+    /// What stands behind `SET`: the one setting that a function can have.
+    fn search_path(&mut self) -> Result<Vec<String>, SqlError> {
+        let place = self.place();
+        let name = self.name()?.text;
+        if !name.eq_ignore_ascii_case("search_path") {
+            let error = SqlError::not_supported(format!("SET {name} of a function or procedure"));
+            return Err(error.with_hint("search_path can be set").at(self.sql, place));
+        }
+        if !self.word("TO") {
+            self.expect_sign("=")?;
+        }
+        let names = self.list(|reader| {
+            let Some(token) = reader.peek() else { return Err(reader.unexpected()) };
+            let name = match token.kind {
+                Kind::Text => text_of(token),
+                Kind::Word | Kind::Quoted => Some(unquoted(token.text)),
+                _ => None,
+            };
+            let name = name.ok_or_else(|| reader.unexpected())?;
+            if name == "$user" {
+                let error = SqlError::not_supported("\"$user\" in the search_path of a function");
+                return Err(error.with_hint("name the schema").at(reader.sql, token.start));
+            }
+            reader.skip();
+            Ok(name)
+        })?;
+        // Temporary tables, of which there are none, and what is built in, which is always found.
+        Ok(names.into_iter().filter(|name| name != "pg_temp" && name != "pg_catalog").collect())
     }
 
     fn expect_words(&mut self, words: &[&str]) -> Result<(), SqlError> {
@@ -110,25 +153,58 @@ impl Reader<'_, '_> {
 
     fn parameter(&mut self) -> Result<Parameter, SqlError> {
         let place = self.place();
-        if let Some(mode) = self.any_word(&["OUT", "INOUT", "VARIADIC"]) {
-            return Err(SqlError::not_supported(format!("{mode} parameters")).at(self.sql, place));
-        }
-        self.word("IN");
+        let mode = self.mode()?;
         let is_named = self.peek_at(1).is_some_and(|next| {
             matches!(next.kind, Kind::Word | Kind::Quoted)
                 && !next.is("DEFAULT")
                 && !next.is_any(SECOND_WORDS)
                 && !next.text.starts_with('[')
         });
+        let mode = match mode {
+            // PostgreSQL takes the word behind the name, too.
+            None if is_named && self.peek_at(1).is_some_and(|next| next.is_any(MODES)) => {
+                let name = self.any_name()?;
+                let mode = self.mode()?.unwrap_or_default();
+                return self.parameter_named(name, mode, place);
+            }
+            mode => mode.unwrap_or_default(),
+        };
         let name = if is_named { self.any_name()? } else { String::new() };
+        self.parameter_named(name, mode, place)
+    }
+
+    /// `IN`, `OUT`, `INOUT`, `IN OUT`; `None`: nothing is said.
+    fn mode(&mut self) -> Result<Option<ParameterMode>, SqlError> {
         let place = self.place();
+        Ok(match self.any_word(MODES) {
+            None => None,
+            Some("IN") if self.word("OUT") => Some(ParameterMode::InOut),
+            Some("IN") => Some(ParameterMode::In),
+            Some("OUT") => Some(ParameterMode::Out),
+            Some("INOUT") => Some(ParameterMode::InOut),
+            Some(mode) => {
+                return Err(SqlError::not_supported(format!("{mode} parameters")).at(self.sql, place));
+            }
+        })
+    }
+
+    /// What stands behind the name of a parameter.
+    fn parameter_named(
+        &mut self,
+        name: String,
+        mode: ParameterMode,
+        place: usize,
+    ) -> Result<Parameter, SqlError> {
         let declared = self.declared()?;
         if declared.is_empty() {
             return Err(self.unexpected());
         }
         let default = if self.word("DEFAULT") || self.sign("=") { Some(self.expression()?) } else { None };
         let default = default.map(|part| self.written(part.tokens));
-        Ok(Parameter { name, declared, default, place })
+        if default.is_some() && !mode.is_given() {
+            return Err(bad("only input parameters can have default values"));
+        }
+        Ok(Parameter { name, mode, declared, default, place })
     }
 
     fn return_type(&mut self) -> Result<ReturnType, SqlError> {
@@ -142,6 +218,7 @@ impl Reader<'_, '_> {
         Ok(match declared.as_str() {
             "" => return Err(self.unexpected()),
             void if void.eq_ignore_ascii_case("void") && !set => ReturnType::Void,
+            record if record.eq_ignore_ascii_case("record") => ReturnType::Record(set),
             _ if set => ReturnType::Set(declared),
             _ => ReturnType::One(declared),
         })
@@ -176,6 +253,32 @@ impl Reader<'_, '_> {
         })?;
         self.any_word(&["CASCADE", "RESTRICT"]);
         Ok(DropRoutine { word, if_exists, names })
+    }
+
+    /// What stands behind `ALTER FUNCTION`, `ALTER PROCEDURE` and `ALTER ROUTINE`.
+    pub(super) fn alter_routine(&mut self, word: &'static str) -> Result<AlterRoutine, SqlError> {
+        let name = self.routine()?;
+        self.pass_over_parentheses();
+        let change = if self.words(&["RENAME", "TO"]) {
+            RoutineChange::Rename(self.name()?)
+        } else if self.words(&["OWNER", "TO"]) {
+            RoutineChange::Owner(role(self)?)
+        } else if self.word("EXTERNAL") || self.at_word("SECURITY") {
+            self.expect_word("SECURITY")?;
+            RoutineChange::Definer(self.security()?)
+        } else if self.word("SET") {
+            RoutineChange::Path(Some(self.search_path()?))
+        } else if self.words(&["RESET", "search_path"]) || self.words(&["RESET", "ALL"]) {
+            RoutineChange::Path(None)
+        } else if self.any_word(&["IMMUTABLE", "STABLE", "VOLATILE", "LEAKPROOF"]).is_some() {
+            RoutineChange::Nothing
+        } else {
+            let place = self.place();
+            let what = format!("ALTER {word} other than RENAME TO, OWNER TO, SECURITY and SET search_path");
+            let error = SqlError::not_supported(what);
+            return Err(error.with_hint("use CREATE OR REPLACE").at(self.sql, place));
+        };
+        Ok(AlterRoutine { word, name, change })
     }
 
     /// The name of a function or procedure that is there, or that is to be looked for.

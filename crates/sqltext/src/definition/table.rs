@@ -5,7 +5,7 @@ use super::{Body, Constraint, ConstraintKind, CreateTable, Element, Including, L
 use crate::error::SqlError;
 
 /// Words that begin a constraint.
-pub(super) const CONSTRAINTS: &[&str] = &["CONSTRAINT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN", "EXCLUDE"];
+const CONSTRAINTS: &[&str] = &["CONSTRAINT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN", "EXCLUDE"];
 
 impl Reader<'_, '_> {
     /// What stands behind `CREATE TABLE`.
@@ -49,11 +49,17 @@ impl Reader<'_, '_> {
             self.skip();
             return self.like().map(Element::Like);
         }
-        if self.at_any(CONSTRAINTS) {
+        if self.at_constraint() {
             self.constraint().map(Element::Constraint)
         } else {
             self.column().map(Element::Column)
         }
+    }
+
+    /// Whether a constraint is next. A column may be called `exclude`.
+    pub(super) fn at_constraint(&self) -> bool {
+        let excludes = || self.peek_at(1).is_some_and(|next| next.is_sign("(") || next.is("USING"));
+        self.at_any(CONSTRAINTS) && (!self.at_word("EXCLUDE") || excludes())
     }
 
     fn like(&mut self) -> Result<Like, SqlError> {

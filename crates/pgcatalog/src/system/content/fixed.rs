@@ -39,6 +39,9 @@ pub(crate) const UTF8: i64 = 6;
 /// The numbers of `pg_namespace` and `pg_extension`.
 const NAMESPACE_CLASS: u32 = 2_615;
 const EXTENSION_CLASS: u32 = 3_079;
+/// The same of `pg_foreign_data_wrapper`, and the number of the one in it: no table and no function has it.
+const WRAPPER_CLASS: u32 = 2_328;
+pub(super) const WRAPPER_OID: u32 = 13_400;
 
 /// Every schema that is always there, with its number.
 const NAMESPACES: &[(u32, &str)] =
@@ -174,7 +177,9 @@ pub(super) fn extensions(_: &System, rows: &mut Rows) {
 
 /// The server's own objects among `pg_depend`.
 pub(super) fn extension_members(catalog: &Catalog, rows: &mut Rows) {
-    for (class, object) in [(NAMESPACE_CLASS, OWN), (CLASSES, oid_of_table(catalog.built_in()))] {
+    let own =
+        [(NAMESPACE_CLASS, OWN), (CLASSES, oid_of_table(catalog.built_in())), (WRAPPER_CLASS, WRAPPER_OID)];
+    for (class, object) in own {
         rows.add([
             ("classid", int(class)),
             ("objid", int(object)),
@@ -188,7 +193,12 @@ pub(super) fn extension_members(catalog: &Catalog, rows: &mut Rows) {
 /// `pg_language`
 pub(super) fn languages(_: &System, rows: &mut Rows) {
     rows.add([("oid", int(12)), ("lanname", text("internal")), ("lanowner", int(OWNER))]);
+    let sql = [("lanname", text("sql")), ("lanowner", int(OWNER)), ("lanpltrusted", flag(true))];
+    rows.add([("oid", int(LANGUAGE_SQL))].into_iter().chain(sql));
 }
+
+/// PostgreSQL's number of the language SQL.
+pub(super) const LANGUAGE_SQL: u32 = 14;
 
 /// `pg_tablespace`
 pub(super) fn tablespaces(_: &System, rows: &mut Rows) {

@@ -35,6 +35,23 @@ pub(super) fn of_relation(system: &System, access: &Access, shared: bool) -> Val
     array(all_of(access, &owner, shared, Kind::Table).iter().map(|grant| item(grant, &owner)))
 }
 
+/// `proacl`: NULL while everybody may call it, as PostgreSQL has it.
+pub(super) fn of_routine(system: &System, access: &Access) -> Value {
+    let all = Privileges::EXECUTE;
+    let owner = owner_name(system, access);
+    let listed = access.listed(all);
+    let is_new = |grant: &Grant| grant.grantable.is_none() || grant.to.as_deref() == Some(&*owner);
+    let everybody = listed.iter().any(|grant| grant.to.is_none());
+    if access.grants.is_none() || everybody && listed.len() <= 2 && listed.iter().all(is_new) {
+        let others = listed.iter().any(|grant| grant.to.as_deref().is_some_and(|to| to != owner));
+        if !others {
+            return Value::Null;
+        }
+    }
+    let own = access.owner.is_none().then(|| Grant::of_owner(&owner, all));
+    array(own.into_iter().chain(listed).map(|grant| item(&grant, &owner)))
+}
+
 /// `relacl` of a sequence.
 pub(super) fn of_sequence(system: &System, access: &Access) -> Value {
     if access.grants.is_none() {
@@ -42,6 +59,13 @@ pub(super) fn of_sequence(system: &System, access: &Access) -> Value {
     }
     let owner = owner_name(system, access);
     array(all_of(access, &owner, false, Kind::Sequence).iter().map(|grant| item(grant, &owner)))
+}
+
+/// `srvacl` of a foreign server.
+pub(super) fn of_server(system: &System, access: &Access) -> Value {
+    let Some(grants) = &access.grants else { return Value::Null };
+    let owner = owner_name(system, access);
+    array(grants.iter().map(|grant| item(grant, &owner)))
 }
 
 /// `attacl` of a column.

@@ -3,12 +3,16 @@
 mod activity;
 mod fixed;
 mod grants;
+mod happened;
 mod information;
 mod own;
 mod relations;
 mod roles;
+mod routines;
 mod rules;
+mod sampled;
 mod sequences;
+mod servers;
 mod types;
 mod zones;
 
@@ -18,6 +22,7 @@ pub(super) use self::fixed::{
 };
 
 pub(super) use self::grants::quoted as acl_name;
+pub(super) use self::types::RECORD;
 
 use super::System;
 use super::columns::Schema;
@@ -42,13 +47,15 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_description", super::comments::descriptions),
     ("pg_enum", types::labels),
     ("pg_extension", fixed::extensions),
+    ("pg_foreign_data_wrapper", servers::wrappers),
+    ("pg_foreign_server", servers::servers),
     ("pg_index", relations::indexes),
     ("pg_indexes", relations::index_definitions),
     ("pg_language", fixed::languages),
     ("pg_locks", activity::locks),
     ("pg_namespace", fixed::namespaces),
     ("pg_opclass", fixed::operator_classes),
-    ("pg_proc", types::functions),
+    ("pg_proc", routines::functions),
     ("pg_roles", roles::roles),
     ("pg_sequence", sequences::sequences),
     ("pg_sequences", sequences::sequence_list),
@@ -57,6 +64,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_stat_activity", activity::sessions),
     ("pg_stat_all_tables", activity::table_counts),
     ("pg_stat_ssl", activity::encryption),
+    ("pg_stat_statements", own::statement_counts),
     ("pg_stat_user_tables", activity::table_counts),
     ("pg_statio_all_tables", activity::table_names),
     ("pg_statio_user_tables", activity::table_names),
@@ -65,14 +73,22 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_timezone_names", zones::names),
     ("pg_type", types::types),
     ("pg_user", roles::users),
+    ("pg_user_mapping", servers::mapping_rows),
+    ("pg_user_mappings", servers::mappings),
     ("pg_views", relations::views),
     ("sqlcached_expiry_rules", rules::rules),
+    ("sqlcached_history", happened::history),
     ("sqlcached_indexes", own::indexes),
+    ("sqlcached_invalidations", happened::invalidations),
+    ("sqlcached_largest", sampled::largest),
     ("sqlcached_limits", rules::limits),
+    ("sqlcached_prefixes", sampled::prefixes),
     ("sqlcached_refusals", own::refusals),
     ("sqlcached_roles", own::roles),
     ("sqlcached_sessions", own::sessions),
     ("sqlcached_settings", own::settings),
+    ("sqlcached_slow", happened::slow),
+    ("sqlcached_sources", servers::sources),
     ("sqlcached_statements", own::statements),
     ("sqlcached_tables", own::tables),
 ];
@@ -89,9 +105,11 @@ const INFORMATION: &[(&str, Fill)] = &[
     ("enabled_roles", grants::enabled_roles),
     ("information_schema_catalog_name", information::catalog_name),
     ("key_column_usage", information::key_column_usage),
+    ("parameters", routines::parameters),
     ("referential_constraints", information::referential_constraints),
     ("role_column_grants", grants::column_privileges),
     ("role_table_grants", grants::table_privileges),
+    ("routines", routines::information),
     ("schemata", information::schemata),
     ("sequences", sequences::information),
     ("table_constraints", information::table_constraints),

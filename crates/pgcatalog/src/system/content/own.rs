@@ -4,11 +4,14 @@ use store::RemovalCause;
 use store::value::Value;
 
 use super::super::System;
+use super::super::columns::ColumnLayout;
 use super::super::oid::oid_of_table;
 use super::super::relation::{indexes_of, tables_of};
 use super::super::rows::{Rows, flag, int, text};
 use super::super::time::{moment, moment_of};
 use super::activity::{INSUFFICIENT, may_see, optional};
+use super::fixed::{DATABASE, OWNER};
+use super::happened::ms;
 use super::relations::options;
 
 /// `sqlcached_tables`
@@ -34,6 +37,8 @@ pub(super) fn tables(system: &System, rows: &mut Rows) {
             ("evicted", int(stats.evicted)),
             ("invalidated", int(stats.left(RemovalCause::Invalidated))),
             ("flushed", int(stats.left(RemovalCause::Flushed))),
+            ("hits", int(stats.hits)),
+            ("misses", int(stats.misses)),
             ("ttl", option("ttl")),
             ("max_rows", def.options.max_rows.map_or(Value::Null, int)),
             ("prefix", option("prefix")),
@@ -88,15 +93,62 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
     }
 }
 
+/// `pg_stat_statements`: the same counters under PostgreSQL's names. What does not exist here is 0; what is not
+/// counted, NULL.
+pub(super) fn statement_counts(system: &System, rows: &mut Rows) {
+    let monitors = system.identity().rights.monitors;
+    for statement in system.server().statements() {
+        let mean = statement.total_ns.checked_div(statement.calls).unwrap_or(0);
+        let of_query = monitors.then_some(&statement.query);
+        let zeros = rows
+            .layout()
+            .columns
+            .iter()
+            .filter(|column| column.name.contains("_blk") || column.name.starts_with("jit_"));
+        let zeros: Vec<_> = zeros.map(|column| (column.name, zero_of(column))).collect();
+        rows.add(zeros.into_iter().chain([
+            ("userid", int(OWNER)),
+            ("dbid", int(DATABASE)),
+            ("toplevel", flag(true)),
+            ("queryid", of_query.map_or(Value::Null, |query| Value::Integer(query_id(query)))),
+            ("query", text(of_query.map_or(INSUFFICIENT, |query| query))),
+            ("plans", int(0)),
+            ("total_plan_time", ms(0)),
+            ("min_plan_time", ms(0)),
+            ("max_plan_time", ms(0)),
+            ("mean_plan_time", ms(0)),
+            ("calls", int(statement.calls)),
+            ("total_exec_time", ms(statement.total_ns)),
+            ("min_exec_time", ms(statement.min_ns)),
+            ("max_exec_time", ms(statement.max_ns)),
+            ("mean_exec_time", ms(mean)),
+            ("rows", int(statement.rows)),
+            ("wal_records", int(0)),
+            ("wal_fpi", int(0)),
+            ("wal_bytes", text("0")),
+        ]));
+    }
+}
+
+fn zero_of(column: &ColumnLayout) -> Value {
+    if column.is_integer() { int(0) } else { ms(0) }
+}
+
+/// The number of a statement by its text: FNV-1a, which is the same in every process and version.
+fn query_id(query: &str) -> i64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash = query.bytes().fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    hash.cast_signed()
+}
+
 /// `sqlcached_statements`
 pub(super) fn statements(system: &System, rows: &mut Rows) {
-    const NS_PER_MS: f64 = 1e6;
     let monitors = system.identity().rights.monitors;
     for mut statement in system.server().statements() {
         if !monitors {
             (statement.query, statement.plan) = (INSUFFICIENT.to_owned(), None);
         }
-        let ms = |ns: u64| Value::Real(ns as f64 / NS_PER_MS);
         let mean = statement.total_ns.checked_div(statement.calls).unwrap_or(0);
         rows.add([
             ("query", text(&statement.query)),

@@ -20,6 +20,7 @@ use super::fixed::{
 };
 use super::grants;
 use super::types::facts_of;
+use crate::names::{KEY_OPTION, identifier};
 
 /// PostgreSQL's pages, in which it counts sizes.
 const PAGE_BYTES: u64 = 8_192;
@@ -92,9 +93,14 @@ fn table_class(system: &System, table: &Table, rows: &mut Rows) {
 /// The table's options as an array of `name=value`; NULL without any.
 pub(super) fn options(table: &Table) -> Value {
     let def = table.def();
-    let options = def.options.list(&def.columns);
+    let mut options = def.options.list(&def.columns);
     if options.is_empty() {
         return Value::Null;
+    }
+    if def.options.prefix.is_some() {
+        // A dump adds the key later, and such a table needs it from the start.
+        let names = def.primary_key.iter().map(|&at| identifier(&def.columns[at].name));
+        options.push((KEY_OPTION, names.collect::<Vec<_>>().join(", ")));
     }
     array(options.iter().map(|(name, value)| format!("{name}={value}")))
 }

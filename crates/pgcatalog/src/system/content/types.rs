@@ -1,15 +1,15 @@
 //! Types and functions.
 
-use store::definition::{RoutineDef, SqlType};
+use store::definition::SqlType;
 use store::value::Value;
 
 use super::super::System;
-use super::super::oid::{Named, oid_of_name, oid_of_routine};
+use super::super::oid::{Named, oid_of_name};
 use super::super::rows::{Rows, flag, int, text};
 use super::fixed::{CATALOG, DEFAULT_COLLATION, OWNER, namespace_named, schema_of_enum};
-use super::grants;
-use super::relations::array;
-use crate::function;
+
+/// PostgreSQL's pseudo-type of a row of any columns, which functions return.
+pub(in crate::system) const RECORD: u32 = 2_249;
 
 /// What PostgreSQL says of a type beside its name and size.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +100,29 @@ pub(super) fn types(system: &System, rows: &mut Rows) {
     for own in system.catalog().enums().iter() {
         type_rows(SqlType::Enum(own.id), own.own_name(), namespace_named(schema_of_enum(own)), rows);
     }
+    rows.add([
+        ("oid", int(RECORD)),
+        ("typname", text("record")),
+        ("typnamespace", int(CATALOG)),
+        ("typowner", int(OWNER)),
+        ("typlen", int(-1)),
+        ("typtype", text("p")),
+        ("typcategory", text("P")),
+        ("typisdefined", flag(true)),
+        ("typdelim", text(",")),
+        ("typsubscript", text("-")),
+        ("typinput", text("record_in")),
+        ("typoutput", text("record_out")),
+        ("typreceive", text("record_recv")),
+        ("typsend", text("record_send")),
+        ("typmodin", text("-")),
+        ("typmodout", text("-")),
+        ("typanalyze", text("-")),
+        ("typalign", text("d")),
+        ("typstorage", text("x")),
+        ("typtypmod", int(-1)),
+        ("typdefault", Value::Null),
+    ]);
 }
 
 /// A type and its array.
@@ -192,63 +215,4 @@ fn spaced(ty: SqlType) -> bool {
         T::Void,
     ]
     .contains(&ty)
-}
-
-/// PostgreSQL's number of the language SQL.
-const LANGUAGE_SQL: u32 = 14;
-/// The number of the first function; PostgreSQL's own have smaller ones.
-const FIRST_FUNCTION: u32 = 14_000;
-/// PostgreSQL's pseudo-type of an argument or result that may be anything.
-const ANY: u32 = 2_276;
-
-/// `pg_proc`: what a statement may call. Arguments and results of functions of our own are of any type.
-pub(super) fn functions(system: &System, rows: &mut Rows) {
-    for routine in system.catalog().routines() {
-        add_routine(system, routine, rows);
-    }
-    for (oid, name) in (FIRST_FUNCTION..).zip(super::super::functions::names()) {
-        rows.add([
-            ("oid", int(oid)),
-            ("proname", text(name)),
-            ("pronamespace", int(CATALOG)),
-            ("proowner", int(OWNER)),
-            ("prolang", int(12)),
-            ("procost", Value::Real(1.0)),
-            ("provariadic", int(ANY)),
-            ("prokind", text(function::kind(name))),
-            ("provolatile", text("s")),
-            ("proparallel", text("s")),
-            ("prorettype", int(ANY)),
-            ("prosrc", text(name)),
-        ]);
-    }
-}
-
-fn add_routine(system: &System, routine: &RoutineDef, rows: &mut Rows) {
-    let parameters = &routine.parameters;
-    let types: Vec<String> = parameters.iter().map(|own| own.ty.to_string()).collect();
-    let names = || array(parameters.iter().map(|own| own.name.clone()));
-    let is_named = parameters.iter().any(|own| !own.name.is_empty());
-    let returns = routine.returns.as_ref();
-    let defaults = parameters.iter().filter(|own| own.default.is_some()).count();
-    rows.add([
-        ("oid", int(oid_of_routine(routine))),
-        ("proname", text(routine.own_name())),
-        ("pronamespace", int(namespace_named(routine.namespace.as_deref().unwrap_or("public")))),
-        ("proowner", grants::owner_oid(system, &routine.access)),
-        ("prolang", int(LANGUAGE_SQL)),
-        ("procost", Value::Real(100.0)),
-        ("prokind", text(if returns.is_some() { "f" } else { "p" })),
-        ("proisstrict", flag(routine.strict)),
-        ("proretset", flag(returns.is_some_and(|returns| returns.set))),
-        ("provolatile", text("v")),
-        ("proparallel", text("u")),
-        ("pronargs", int(parameters.len())),
-        ("pronargdefaults", int(defaults)),
-        ("prorettype", int(returns.map_or_else(|| SqlType::Void.oid(), |returns| returns.ty))),
-        ("proargtypes", text(&types.join(" "))),
-        ("proargnames", if is_named { names() } else { Value::Null }),
-        ("prosrc", text(&routine.written)),
-        ("proacl", grants::of_relation(system, &routine.access, false)),
-    ]);
 }

@@ -8,13 +8,13 @@ use store::definition::{SqlType, ViewDef};
 use store::value::Value;
 use store::{BUILT_IN, Catalog, Table};
 
-use super::{Call, FunctionDef, fallible, function, optional, routines, truth};
+use super::{Call, FunctionDef, fallible, function, optional, truth};
 use crate::names::name_parts;
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::comments::comment_on;
 use crate::system::content::{
-    DATABASE_OWNER, DATABASE_OWNER_NAME, OWN_NAME, OWNER, PUBLIC_NAME, namespace_name, namespace_oid,
+    DATABASE_OWNER, DATABASE_OWNER_NAME, OWN_NAME, OWNER, PUBLIC_NAME, RECORD, namespace_name, namespace_oid,
     schema_of, schema_of_view,
 };
 use crate::system::oid::{oid_of_table, oid_of_view};
@@ -36,18 +36,11 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         let of_class = call.text(1).is_none_or(|class| class == "pg_class");
         optional(call.oid(0).filter(|_| of_class).and_then(|oid| comment_on(system, oid, 0)))
     }),
-    // Functions take arguments of any type.
-    function("oidvectortypes", (1, 1), |_, _| text("")),
     function("pg_collation_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_conversion_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_database_size", (1, 1), |system, _| int(system.store().usage().segment_bytes)),
-    function("pg_function_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_get_constraintdef", (1, 2), constraint_definition),
     function("pg_get_expr", (2, 3), expression),
-    function("pg_get_function_arguments", (1, 1), routines::arguments),
-    function("pg_get_function_identity_arguments", (1, 1), routines::identity_arguments),
-    function("pg_get_function_result", (1, 1), routines::result),
-    function("pg_get_functiondef", (1, 1), routines::definition),
     function("pg_get_indexdef", (1, 3), index_definition),
     function("pg_get_partkeydef", (1, 1), |_, _| Value::Null),
     // There are no partitions: PostgreSQL gives no row, and who asks compares with what comes.
@@ -96,7 +89,6 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("regnamespace_name", (1, 1), |system, call| {
         name_of(call, |oid| namespace_name(&system.catalog(), oid).map(|name| identifier(&name)))
     }),
-    function("regproc", (1, 1), |_, call| optional(call.text(0).map(|name| bare_function(&name)))),
     fallible("regrole", (1, 1), |system, call| {
         number_of(call, "42704", "role", |name| role_number(system, name))
     }),
@@ -265,12 +257,6 @@ fn name_of(call: &Call, find: impl Fn(u32) -> Option<String>) -> Value {
     }
 }
 
-/// `pg_catalog.array_in(cstring,oid)` as `pg_proc` has it.
-fn bare_function(name: &str) -> String {
-    let name = name.split('(').next().unwrap_or(name).trim();
-    name.strip_prefix("pg_catalog.").unwrap_or(name).to_owned()
-}
-
 /// A value as one of an enum type, or of arrays of it, which is named by its number.
 fn enum_in(system: &System, call: &Call) -> Result<Value, SqlError> {
     let ty = call.oid(1).and_then(SqlType::of_oid);
@@ -374,7 +360,13 @@ fn relation(system: &System, oid: u32) -> Option<Relation> {
 fn format_type(system: &System, call: &Call) -> Value {
     const HEADER: i64 = 4;
     let Some(oid) = call.oid(0) else { return Value::Null };
-    let Some(ty) = SqlType::of_oid(oid) else { return text(if oid == 0 { "-" } else { "???" }) };
+    let Some(ty) = SqlType::of_oid(oid) else {
+        return text(match oid {
+            0 => "-",
+            RECORD => "record",
+            _ => "???",
+        });
+    };
     if ty.enumeration().is_some_and(|id| system.catalog().enum_of(id).is_none()) {
         return text("???");
     }

@@ -1,6 +1,10 @@
-//! Functions that do something to a session: this one's settings and announcements, another one's statement.
+//! Functions that do something to a session: this one's settings and announcements, another one's statement, a wait.
 
+use std::time::{Duration, Instant};
+
+use sqlite::meter;
 use sqltext::error::{SqlError, state};
+use store::scalar::interval::Interval;
 use store::value::Value;
 
 use super::session::preset;
@@ -14,7 +18,14 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     fallible("pg_cancel_backend", (1, 1), cancel),
     fallible("pg_notify", (2, 2), notify),
     fallible("set_config", (3, 3), set_config),
+    fallible("wait_for_source", (2, 3), wait_for_source),
 ];
+
+/// How long a wait lasts until it looks whether its statement must stop, and what that counts as: the expressions of a
+/// row may take a hundred thousand operations, for a memcached worker waits for them.
+const WAIT_SLICE: (Duration, u64) = (Duration::from_millis(5), 500_000);
+/// How long `wait_for_source()` waits where it is not told.
+const SOURCE_WAIT: Duration = Duration::from_secs(1);
 
 /// What the session set, else what the daemon says; an unknown name is NULL only where the caller allows it.
 fn current_setting(system: &System, call: &Call) -> Result<Value, SqlError> {
@@ -97,4 +108,69 @@ fn set_config(system: &System, call: &Call) -> Result<Value, SqlError> {
     let shown = system.server().check_setting(&name, value.as_deref())?;
     system.ask(Effect::Set { name, value: value.map(|_| shown.clone()), local: call.truth(2) })?;
     Ok(Value::Text(shown))
+}
+
+/// Waits until the changes of a source are applied up to a place of its log: who wrote there reads here what he wrote.
+fn wait_for_source(system: &System, call: &Call) -> Result<Value, SqlError> {
+    let (Some(name), Some(lsn)) = (call.text(0), call.text(1)) else { return Ok(Value::Null) };
+    let lsn = lsn_of(&lsn)?;
+    let wait = match call.text(2) {
+        None => SOURCE_WAIT,
+        Some(text) => {
+            let span = Interval::parse(&text)?;
+            if span.months != 0 || span.days != 0 || span.us < 0 {
+                return Err(SqlError::new(state::BAD_PARAMETER, "a wait is less than a day, as '1 s'"));
+            }
+            Duration::from_micros(span.us.unsigned_abs())
+        }
+    };
+    let end = now() + wait;
+    loop {
+        let slice = end.saturating_duration_since(now()).min(WAIT_SLICE.0);
+        let applied = system.server().source_applied(&name, lsn, slice);
+        match applied {
+            Some(false) if now() < end => {}
+            Some(applied) => return Ok(truth(applied)),
+            None => {
+                let message = format!("source \"{name}\" is not followed");
+                return Err(SqlError::new(state::UNKNOWN_OBJECT, message).with_hint(
+                    "name a server that a table has as its source; sqlcached_sources lists them",
+                ));
+            }
+        }
+        if meter::must_stop(WAIT_SLICE.1) {
+            return Err(SqlError::new(state::CANCELED, "the statement was stopped"));
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a wait is measured by the machine's time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// A place in PostgreSQL's log: `16/B374D848`.
+fn lsn_of(text: &str) -> Result<u64, SqlError> {
+    let half = |digits: &str| {
+        let is_hex = (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    };
+    let parts = text.trim().split_once('/').and_then(|(high, low)| Some((half(high)?, half(low)?)));
+    parts.map(|(high, low)| u64::from(high) << 32 | u64::from(low)).ok_or_else(|| {
+        SqlError::new(state::BAD_VALUE, format!("invalid input syntax for type pg_lsn: \"{text}\""))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_the_log_are_read() {
+        assert_eq!(lsn_of("16/B374D848").unwrap(), 0x16_b374_d848);
+        assert_eq!(lsn_of(" 0/0 ").unwrap(), 0);
+        for wrong in ["", "/", "1/", "/1", "1", "g/0", "+1/0", "1/123456789", "-1/0"] {
+            assert_eq!(lsn_of(wrong).unwrap_err().state, "22P02", "{wrong}");
+        }
+    }
 }

@@ -68,6 +68,7 @@ fn all() -> impl Iterator<Item = &'static FunctionDef> {
         effects::FUNCTIONS,
         privileges::FUNCTIONS,
         definitions::FUNCTIONS,
+        routines::FUNCTIONS,
         sequences::FUNCTIONS,
         arrays::FUNCTIONS,
     ];

@@ -1,0 +1,103 @@
+//! Foreign servers and user mappings, as PostgreSQL lists them. Passwords are shown to nobody.
+
+use store::definition::{MappingDef, ServerDef, ServerOption, WRAPPER};
+use store::value::Value;
+
+use super::super::System;
+use super::super::oid::{oid_of_mapping, oid_of_server};
+use super::super::rows::{Rows, int, text};
+use super::super::time::moment_of;
+use super::activity::optional;
+use super::fixed::{OWNER, WRAPPER_OID};
+use super::grants;
+use super::relations::array;
+
+/// `pg_foreign_data_wrapper`
+pub(super) fn wrappers(_: &System, rows: &mut Rows) {
+    rows.add([("oid", int(WRAPPER_OID)), ("fdwname", text(WRAPPER)), ("fdwowner", int(OWNER))]);
+}
+
+/// `pg_foreign_server`
+pub(super) fn servers(system: &System, rows: &mut Rows) {
+    for server in system.catalog().servers() {
+        rows.add([
+            ("oid", int(oid_of_server(server))),
+            ("srvname", text(&server.name)),
+            ("srvowner", grants::owner_oid(system, &server.access)),
+            ("srvfdw", int(WRAPPER_OID)),
+            ("srvtype", optional(server.kind.as_deref())),
+            ("srvversion", optional(server.version.as_deref())),
+            ("srvacl", grants::of_server(system, &server.access)),
+            ("srvoptions", options(server.options.iter().cloned())),
+        ]);
+    }
+}
+
+/// `pg_user_mapping`, for superusers
+pub(super) fn mapping_rows(system: &System, rows: &mut Rows) {
+    if !system.identity().rights.superuser {
+        return;
+    }
+    for (server, mapping) in all(system.catalog().servers()) {
+        rows.add([
+            ("oid", int(oid_of_mapping(server, mapping))),
+            ("umuser", role_oid(system, mapping)),
+            ("umserver", int(oid_of_server(server))),
+            ("umoptions", options(mapping.shown())),
+        ]);
+    }
+}
+
+/// `pg_user_mappings`: the options of a mapping are for who may change it.
+pub(super) fn mappings(system: &System, rows: &mut Rows) {
+    let holder = system.identity().holder();
+    for (server, mapping) in all(system.catalog().servers()) {
+        let visible = holder.rights.superuser || holder.owns(&server.access);
+        rows.add([
+            ("umid", int(oid_of_mapping(server, mapping))),
+            ("srvid", int(oid_of_server(server))),
+            ("srvname", text(&server.name)),
+            ("umuser", role_oid(system, mapping)),
+            ("usename", text(mapping.role.as_deref().unwrap_or("public"))),
+            ("umoptions", if visible { options(mapping.shown()) } else { Value::Null }),
+        ]);
+    }
+}
+
+/// `sqlcached_sources`
+pub(super) fn sources(system: &System, rows: &mut Rows) {
+    let lsn = |lsn: u64| text(&format!("{:X}/{:X}", lsn >> 32, lsn & 0xffff_ffff));
+    for source in system.server().sources() {
+        rows.add([
+            ("source_name", text(&source.name)),
+            ("state", text(source.state)),
+            ("since", moment_of(Some(source.since_ms))),
+            ("slot", optional(source.slot.as_deref())),
+            ("received_lsn", lsn(source.received_lsn)),
+            ("applied_lsn", lsn(source.applied_lsn)),
+            ("lag_ms", source.lag_ms.map_or(Value::Null, Value::Real)),
+            ("lag_bytes", int(source.received_lsn.saturating_sub(source.applied_lsn))),
+            ("events", int(source.events)),
+            ("transactions", int(source.transactions)),
+            ("unsettled", int(source.unsettled)),
+            ("emptied", int(source.emptied)),
+            ("last_error", optional(source.last_error.as_deref())),
+        ]);
+    }
+}
+
+fn all(servers: &[std::sync::Arc<ServerDef>]) -> impl Iterator<Item = (&ServerDef, &MappingDef)> {
+    servers.iter().flat_map(|server| server.mappings.iter().map(move |mapping| (&**server, mapping)))
+}
+
+/// The number of the role that a mapping is of; 0 stands for everybody.
+fn role_oid(system: &System, mapping: &MappingDef) -> Value {
+    let Some(role) = &mapping.role else { return int(0) };
+    let roles = system.server().roles();
+    int(roles.iter().find(|known| known.name == *role).map_or(OWNER, |known| known.oid))
+}
+
+fn options(options: impl Iterator<Item = ServerOption>) -> Value {
+    let mut options = options.map(|(name, value)| format!("{name}={value}")).peekable();
+    if options.peek().is_none() { Value::Null } else { array(options) }
+}
