@@ -1,9 +1,12 @@
 //! What a transaction does with the statements in its [`Journal`]: it keeps them beside its list, and `COMMIT` computes
 //! them again.
 
+use std::sync::Arc;
+
 use dialect::Chosen;
 use hashbrown::HashSet;
 use sqltext::literals::StatementText;
+use store::definition::RoutineDef;
 use store::value::Value;
 use store::{TableId, Write, WriteError, WriteSet};
 
@@ -27,8 +30,8 @@ impl Block {
                     if journal.is_empty() {
                         self.own.mark_base();
                     }
-                    let (text, parameters, chosen) = Default::default();
-                    journal.push(Step::Blind { table, text, parameters, chosen });
+                    let (text, parameters, chosen, body) = Default::default();
+                    journal.push(Step::Blind { table, text, parameters, chosen, body });
                     self.own.lay_blind(writes);
                 }
                 return;
@@ -59,13 +62,19 @@ impl Block {
         }
     }
 
-    /// Says what the blind statement was that has just worked.
-    pub(crate) fn name_step(&mut self, sql: &str, values: &[Value], types: Chosen<'_>) {
+    /// Says what the blind statement was that has just worked, and in which function's body it stands.
+    pub(crate) fn name_step(
+        &mut self,
+        sql: &str,
+        (values, types): (&[Value], Chosen<'_>),
+        of: Option<&Arc<RoutineDef>>,
+    ) {
         let journal = &mut self.journal;
-        if let Some(Step::Blind { text, parameters, chosen, .. }) = journal.steps.last_mut()
+        if let Some(Step::Blind { text, parameters, chosen, body, .. }) = journal.steps.last_mut()
             && text.is_empty()
         {
             (*text, *parameters, *chosen) = (sql.into(), values.to_vec(), types.into());
+            *body = of.cloned();
             journal.bytes += naming_bytes(sql, values, types);
             self.count();
         }
@@ -171,8 +180,15 @@ impl Executor {
         let steps = session.block.as_mut().map(|block| block.begin_again()).unwrap_or_default();
         for step in &steps {
             match step {
-                Step::Blind { text, parameters, chosen, .. } => {
-                    self.run_once(session, &StatementText::new(text), parameters, chosen, &mut Nobody)?;
+                Step::Blind { text, parameters, chosen, body, .. } => {
+                    let text = StatementText::new(text);
+                    let run = |own: &mut Self, session: &mut Session| {
+                        own.run_once(session, &text, parameters, chosen, &mut Nobody)
+                    };
+                    match body {
+                        Some(routine) => self.acting(session, routine, run)?,
+                        None => run(self, session)?,
+                    };
                 }
                 Step::Fixed(writes) => {
                     if let Some(block) = &mut session.block {

@@ -1,5 +1,6 @@
 //! What a statement gives: its rows one by one, and how it ended.
 
+use store::TableId;
 use store::value::ValueRef;
 
 use crate::describe::ColumnDescription;
@@ -25,6 +26,54 @@ pub struct Done {
     pub tag: &'static str,
     /// Who found its rows and computed their values.
     pub by: ComputedBy,
+    /// What it made invalid, other than one row by its key.
+    pub invalidated: Option<Invalidated>,
+}
+
+/// Rows of a table that a statement made invalid together, by a condition or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalidated {
+    /// The table; the first, where a statement empties several.
+    pub table: TableId,
+    /// How many rows.
+    pub rows: u64,
+    /// What became of them.
+    pub how: Invalidation,
+}
+
+/// What becomes of rows that are made invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalidation {
+    /// `DELETE`: they left.
+    Deleted,
+    /// `TRUNCATE`, `flush_all`: their table was emptied in one step.
+    Flushed,
+    /// `UPDATE ... SET _stale`: they are served until they are refreshed.
+    Stale,
+    /// An expiry rule: they left.
+    Expired,
+}
+
+impl Invalidation {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Flushed => "flushed",
+            Self::Stale => "stale",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl Invalidated {
+    /// This and what another statement of the same call did; the first says where.
+    pub(crate) fn and(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (first, second) {
+            (Some(first), Some(second)) => Some(Self { rows: first.rows + second.rows, ..first }),
+            (first, second) => first.or(second),
+        }
+    }
 }
 
 /// Who carries a statement out.
@@ -52,12 +101,17 @@ impl ComputedBy {
 impl Done {
     /// So many rows written without SQLite.
     pub(crate) fn wrote(tag: &'static str, affected: u64) -> Self {
-        Self { kind: DoneKind::Write, affected, tag, by: ComputedBy::Native }
+        Self { kind: DoneKind::Write, affected, tag, by: ComputedBy::Native, invalidated: None }
     }
 
     /// A statement that finds no rows and computes nothing.
     pub(crate) fn of_nobody(tag: &'static str) -> Self {
-        Self { kind: DoneKind::Write, affected: 0, tag, by: ComputedBy::Nobody }
+        Self { kind: DoneKind::Write, affected: 0, tag, by: ComputedBy::Nobody, invalidated: None }
+    }
+
+    /// The same, which made its rows invalid together.
+    pub(crate) fn invalidating(self, table: TableId, how: Invalidation) -> Self {
+        Self { invalidated: Some(Invalidated { table, rows: self.affected, how }), ..self }
     }
 }
 

@@ -6,8 +6,10 @@
 //! then. The transaction keeps the statement itself, and what it wrote afterwards, and `COMMIT` makes the list of
 //! writes from these.
 
+use std::sync::Arc;
+
 use dialect::Chosen;
-use store::definition::SqlType;
+use store::definition::{RoutineDef, SqlType};
 use store::value::Value;
 use store::{Change, TableId, Write};
 
@@ -39,7 +41,14 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Computed again, with these values of its parameters, and the types that the client chose for them.
-    Blind { table: TableId, text: Box<str>, parameters: Vec<Value>, chosen: Box<[Option<SqlType>]> },
+    Blind {
+        table: TableId,
+        text: Box<str>,
+        parameters: Vec<Value>,
+        chosen: Box<[Option<SqlType>]>,
+        /// As a statement of the body of this function.
+        body: Option<Arc<RoutineDef>>,
+    },
     /// Written as it was computed.
     Fixed(Vec<Write>),
     /// A savepoint's name.

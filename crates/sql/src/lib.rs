@@ -77,7 +77,7 @@ use sqltext::error;
 
 pub use define::hand_over;
 pub use describe::{ColumnDescription, Description};
-pub use done::{ComputedBy, Done, DoneKind, RowSink};
+pub use done::{ComputedBy, Done, DoneKind, Invalidated, Invalidation, RowSink};
 pub use executor::{Executor, compute_definitions};
 pub use held::{Account, Allowance, Held};
 pub use limits::Limits;
@@ -88,8 +88,9 @@ pub use pgcatalog::function::{examples as function_examples, page as function_pa
 pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
-    DefaultGrants, EncryptionFacts, FIRST_USER_OID, OWNER, RefusalFacts, RoleCounts, RoleFacts, Server,
-    SessionFacts, SettingFacts, StatementFacts, oid_of_table, preset_setting,
+    Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, HistoryFacts, InvalidationFacts, OWNER,
+    RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts,
+    StatementFacts, oid_of_table, preset_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;

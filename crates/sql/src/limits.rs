@@ -122,6 +122,9 @@ pub(crate) const ROUTINE_PARAMETERS_MAX: usize = 100;
 /// Functions and procedures that call one another: each takes some of its thread's stack.
 pub(crate) const CALLS_DEEP_MAX: usize = 16;
 
+/// Texts of calls that an executor keeps ready; a client has few, and each takes some kilobytes.
+pub(crate) const CALLS_KEPT_MAX: usize = 256;
+
 /// How often a call runs again because others changed its rows meanwhile, before it is refused.
 pub(crate) const CALLS_AGAIN_MAX: usize = 8;
 

@@ -25,6 +25,8 @@ pub(crate) struct Needs {
     /// Whose query our grammar does not know, which may read anything: that of an owner of a view, or of who runs the
     /// statement.
     unknown: Vec<Option<Box<str>>>,
+    /// The users' functions that it calls, by their names in the store.
+    calls: Vec<Box<str>>,
 }
 
 /// A privilege that somebody needs on a table, view or sequence.
@@ -41,7 +43,8 @@ struct Need {
 impl Needs {
     /// Those of a statement. What reads only the system's tables needs nothing.
     pub(crate) fn of(core: &Core, translated: &Translated) -> Self {
-        let mut needs = Self::default();
+        let calls = translated.calls.iter().map(|name| name.as_str().into()).collect();
+        let mut needs = Self { calls, ..Self::default() };
         if translated.lowered == Lowered::Unread {
             needs.unknown.push(None);
         }
@@ -118,6 +121,7 @@ impl Needs {
         let each: Vec<Need> = part.each.iter().filter(new).cloned().collect();
         self.each.extend(each);
         self.unknown.extend(part.unknown.iter().cloned());
+        self.calls.extend(part.calls.iter().cloned());
     }
 
     fn add(&mut self, relation: &str, privilege: Privileges, columns: Option<Vec<Box<str>>>) {
@@ -190,11 +194,26 @@ impl Needs {
                 return Err(SqlError::new(state::FORBIDDEN, message));
             }
         }
+        check_calls(&core.catalog, &own, self.calls.iter().map(|name| &**name))?;
         self.each.iter().try_for_each(|need| match &need.owner {
             None => need.check(&core.catalog, &own),
             Some(owner) => need.check(&core.catalog, &of_owner(owner)),
         })
     }
+}
+
+/// Refuses who may not call one of these functions of users.
+pub(crate) fn check_calls<'n>(
+    catalog: &Catalog,
+    holder: &Holder,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<(), SqlError> {
+    for routine in names.into_iter().filter_map(|name| catalog.routine(name)) {
+        if !holder.on(&routine.access).0.has(Privileges::EXECUTE) {
+            return Err(denied(routine.word(), &routine.name));
+        }
+    }
+    Ok(())
 }
 
 impl Need {

@@ -44,7 +44,7 @@ impl ReadPlan {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let view = view.unwrap_or_else(|| core.view());
+        let view = view.unwrap_or_else(|| core.view().of_query());
         self.query(core, &view, parameters, out)
     }
 
@@ -85,7 +85,8 @@ impl ReadPlan {
         if rows == 0 {
             out.columns(columns);
         }
-        Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag, by: ComputedBy::Sqlite })
+        let by = ComputedBy::Sqlite;
+        Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag, by, invalidated: None })
     }
 }
 

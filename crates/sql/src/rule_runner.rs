@@ -58,6 +58,9 @@ impl RuleRunner {
                 break;
             }
             run.ns = self.store.clock().precise_ns().saturating_sub(began);
+            if run.rows > 0 {
+                self.executor.server().note_rule(table.name(), &rule.name, run.rows, run.ns);
+            }
             self.store.note_rule_run(table, rule, run);
             ran += 1;
         }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dialect::Chosen;
 use pgcatalog::Effect;
 use pgcatalog::function::like::LikeStyle;
 use pgcatalog::sequence::{self, Numbers};
 use pgcatalog::session::{Asker, Identity, OwnSettings};
 use store::Catalog;
+use store::definition::RoutineDef;
 use store::scalar::zone::Zone;
+use store::value::Value;
 
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
@@ -45,6 +48,18 @@ pub struct Notice {
 /// what its transaction wrote.
 pub(crate) const ISOLATION: &str = "read committed";
 
+/// As whom a session's statements run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Actor {
+    pub(crate) identity: Arc<Identity>,
+    /// See [`Session::path`].
+    pub(crate) path: Option<Arc<[String]>>,
+    /// The same.
+    pub(crate) own_path: Option<Arc<[String]>>,
+    /// The function whose body it is, where that does not run as its caller.
+    pub(crate) body: Option<Arc<RoutineDef>>,
+}
+
 /// One client's session: its open transaction, and what its statements have to say beside their answers.
 #[derive(Debug, Default)]
 pub struct Session {
@@ -64,16 +79,14 @@ pub struct Session {
     zone: Option<Zone>,
     /// What `LIKE` means to it.
     like: LikeStyle,
-    /// Where it looks for names without a schema; none: where nobody said otherwise.
-    path: Option<Arc<[String]>>,
-    /// The same where there is a schema that is called like the role.
-    own_path: Option<Arc<[String]>>,
+    /// Who speaks, and where it looks for names without a schema: by `path`, else, where there is a schema that is
+    /// called like the role, by `own_path`.
+    actor: Actor,
     /// The numbers of sequences that it was given.
     numbers: Arc<Numbers>,
     notices: Vec<Notice>,
     /// What its statements wrote.
     pub(crate) facts: Facts,
-    identity: Arc<Identity>,
     /// The settings of the session, as its owner reports them.
     settings: Arc<OwnSettings>,
     effects: Vec<Effect>,
@@ -118,26 +131,44 @@ impl Session {
 
     /// Where it looks for names without a schema; none: in `public`.
     pub(crate) fn path(&self, catalog: &Catalog) -> Option<&Arc<[String]>> {
-        let role = || catalog.namespace(&self.identity.role).and(self.own_path.as_ref());
-        self.path.as_ref().or_else(|| if catalog.namespaces().is_empty() { None } else { role() })
+        let actor = &self.actor;
+        let role = || catalog.namespace(&actor.identity.role).and(actor.own_path.as_ref());
+        actor.path.as_ref().or_else(|| if catalog.namespaces().is_empty() { None } else { role() })
     }
 
     /// Changes that; none: in the schema that is called like the role, if there is one, and in `public`. An empty list
     /// finds nothing.
     pub fn set_path(&mut self, path: Option<Vec<String>>) {
         let nowhere = |path: Vec<String>| if path.is_empty() { vec![String::new()] } else { path };
-        self.path = path.map(|path| nowhere(path).into());
+        self.actor.path = path.map(|path| nowhere(path).into());
     }
 
     /// Who speaks.
     pub fn identity(&self) -> &Identity {
-        &self.identity
+        &self.actor.identity
+    }
+
+    /// As whom its statements run.
+    pub(crate) fn actor(&self) -> Actor {
+        self.actor.clone()
+    }
+
+    /// Lets them run as somebody else. Returns as whom they ran.
+    pub(crate) fn act_as(&mut self, actor: Actor) -> Actor {
+        std::mem::replace(&mut self.actor, actor)
+    }
+
+    /// Says to its transaction which statement has just worked.
+    pub(crate) fn name_step(&mut self, sql: &str, values: &[Value], types: Chosen<'_>) {
+        if let Some(block) = &mut self.block {
+            block.name_step(sql, (values, types), self.actor.body.as_ref());
+        }
     }
 
     /// Says who speaks, once it is known.
     pub fn set_identity(&mut self, identity: Identity) {
-        self.own_path = Some([identity.role.clone(), "public".to_owned()].into());
-        self.identity = Arc::new(identity);
+        self.actor.own_path = Some([identity.role.clone(), "public".to_owned()].into());
+        self.actor.identity = Arc::new(identity);
     }
 
     /// Says what the session set, for `current_setting()`.
@@ -147,7 +178,7 @@ impl Session {
 
     /// It, as the catalogue shows it.
     pub(crate) fn asker(&self) -> Asker<'_> {
-        let (identity, settings, numbers) = (&self.identity, &self.settings, &self.numbers);
+        let (identity, settings, numbers) = (&self.actor.identity, &self.settings, &self.numbers);
         Asker { identity, settings, numbers, lasting: !self.single }
     }
 

@@ -182,7 +182,14 @@ impl World {
                 );
                 thread::yield_now();
             }
-            let item = Item { value: b"x", client_flags: 0, expiry: Expiry::Table, cas: None, lease: None };
+            let item = Item {
+                value: b"x",
+                client_flags: 0,
+                expiry: Expiry::Table,
+                cas: None,
+                lease: None,
+                tags: None,
+            };
             let put = self.store.put_item(table, key.as_bytes(), &item, Expect::Absent, self.store.now());
             assert!(matches!(put, Ok(Outcome::Done(_))), "{key} came back: {put:?}");
             thread::yield_now();

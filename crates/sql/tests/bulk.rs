@@ -13,6 +13,10 @@ use store::value::Value;
 const ROUNDS: u64 = 50;
 const STATEMENTS: usize = 40;
 
+/// What follows an integer. No half: one that is written is a decimal and rounds away from zero, one that is bound is a
+/// float and rounds to the even integer.
+const FRACTIONS: &[f64] = &[0.0, 0.25, 0.75];
+
 /// Types of columns; the last have forms of their own, which texts are brought into.
 const KINDS: &[&str] = &[
     "INTEGER",
@@ -201,7 +205,7 @@ impl World {
             "INTEGER" | "ANY" => Value::Integer(number),
             "BOOLEAN" => Value::Integer(number & 1),
             "REAL" if self.rng.bool() => Value::Integer(number),
-            "REAL" => Value::Real(number as f64 / 4.0),
+            "REAL" => Value::Real(number as f64 + FRACTIONS[self.rng.usize(0..FRACTIONS.len())]),
             "TIMESTAMP" => Value::from(format!("2024-05-{:02} 10:00", 1 + number.rem_euclid(28)).as_str()),
             "UUID" => Value::from(format!("0189d6d0-1a2b-7c3d-8e4f-{:012x}", number.unsigned_abs()).as_str()),
             "JSON" => Value::from(format!("{{\"n\": {number}}}").as_str()),

@@ -13,8 +13,14 @@ use store::{Clock, Expect, Expiry, Item, Outcome, Store, StoreOptions, WriteErro
 fn set(store: &Store, key: &str, value: &str) -> Result<Outcome, WriteError> {
     let catalog = store.catalog();
     let (table, rest) = catalog.route(key.as_bytes());
-    let item =
-        Item { value: value.as_bytes(), client_flags: 0, expiry: Expiry::Table, cas: None, lease: None };
+    let item = Item {
+        value: value.as_bytes(),
+        client_flags: 0,
+        expiry: Expiry::Table,
+        cas: None,
+        lease: None,
+        tags: None,
+    };
     store.put_item(table, rest, &item, Expect::Anything, store.now())
 }
 
@@ -690,4 +696,30 @@ ALTER TABLE copy ALTER COLUMN n TYPE INT USING n::int * 2",
     assert_eq!(db.state("INSERT INTO copy (id, n) VALUES (9, 1)"), "23514");
     let error = db.error("CREATE TABLE u (a INT CHECK (a::absent > 1))");
     assert_eq!((error.state, error.position.is_some()), ("42704", true), "{error}");
+}
+
+#[test]
+fn a_new_prefix_says_which_rows_it_takes() {
+    let mut db = Db::new();
+    db.run("INSERT INTO memcached VALUES ('f:1', 'a'), ('f:2', 'b'), ('f:x', 'c'), ('g:1', 'd')");
+    db.session.take_notices();
+    db.run(
+        "CREATE TABLE f (id INT PRIMARY KEY, v TEXT) WITH (prefix = 'f:', value = 'v', strict_keys = off)",
+    );
+    let told = |db: &mut Db| {
+        let notices = db.session.take_notices();
+        notices.iter().map(|notice| notice.message.clone()).collect::<Vec<_>>().join("; ")
+    };
+    let took = |rows, prefix| {
+        format!(
+            "{rows} of table \"memcached\" went: their keys begin with '{prefix}' and belong to this table now"
+        )
+    };
+    assert_eq!(told(&mut db), took("2 rows", "f:"));
+    assert_eq!(db.query("SELECT key FROM memcached ORDER BY key"), "f:x;g:1");
+    db.run("ALTER TABLE f SET (strict_keys = on)");
+    assert_eq!(told(&mut db), took("1 row", "f:"));
+    db.run("CREATE TABLE h (id INT PRIMARY KEY, v TEXT) WITH (prefix = 'h:', value = 'v')");
+    assert_eq!(told(&mut db), "");
+    assert_eq!(db.query("SELECT key FROM memcached"), "g:1");
 }

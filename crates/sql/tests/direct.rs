@@ -193,6 +193,111 @@ fn deletions_of_either_leave_what_sqlite_would_leave() {
     }
 }
 
+/// Writes of single rows in transactions, while another session writes the same rows: the same answers, the same rows
+/// seen before the end, the same end.
+#[test]
+fn writes_by_key_in_a_transaction_are_those_of_sqlite() {
+    let seed = seed();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let definitions = "CREATE TABLE t (k INT PRIMARY KEY, n INT, tag TEXT NOT NULL) WITH (ttl = '1 h');
+         CREATE INDEX t_tag ON t (tag, n);
+         CREATE TABLE u (k INT PRIMARY KEY, n INT UNIQUE, tag TEXT)";
+    let (mut native, mut sqlite) = (Db::new(), Db::new());
+    native.session.set_native(Some(true));
+    sqlite.session.set_native(Some(false));
+    native.run(definitions);
+    sqlite.run(definitions);
+    let statements = [
+        "INSERT INTO t VALUES (?1, ?2, 'x')",
+        "INSERT INTO t (tag, k) VALUES (?2, ?1)",
+        "INSERT INTO t VALUES (?1, ?2, 'y') ON CONFLICT DO NOTHING",
+        "INSERT INTO t VALUES (?1, ?2, 'z') ON CONFLICT (k) DO UPDATE SET n = t.n + excluded.n, tag = excluded.tag",
+        "REPLACE INTO t VALUES (?1, ?2, 'r')",
+        "UPDATE t SET n = n + 1, tag = ?2 WHERE k = ?1",
+        "UPDATE t SET n = ?2 WHERE k = ?1 AND tag = 'x'",
+        "DELETE FROM t WHERE k = ?1 OR n = ?2",
+        "INSERT INTO u VALUES (?1, ?2, 'x')",
+        "UPDATE u SET n = ?2 WHERE k = ?1",
+        "REPLACE INTO u VALUES (?1, ?2, 'r')",
+    ];
+    let rows = "SELECT 't', k, n, tag FROM t UNION ALL SELECT 'u', k, n, tag FROM u ORDER BY 1, 2";
+    for round in 0..400 {
+        let run: Vec<(&str, [Value; 2])> = (0..random.usize(1..8))
+            .map(|_| {
+                (statements[random.usize(..statements.len())], [key(&mut random), any_value(&mut random)])
+            })
+            .collect();
+        // Of a key that the transaction writes, so that one of both has to be refused.
+        let written =
+            run.iter().find_map(|(_, [key, _])| if let Value::Integer(k) = key { Some(*k) } else { None });
+        let outside = written.filter(|_| random.bool()).map(|k| {
+            ["DELETE FROM t WHERE k = ", "UPDATE t SET n = 9 WHERE k = "][random.usize(..2)].to_owned()
+                + &k.to_string()
+        });
+        let ends = [&mut native, &mut sqlite].map(|db| {
+            db.run("INSERT INTO t SELECT g, g, 'x' FROM generate_series(0, 5) AS g ON CONFLICT DO NOTHING");
+            let mut other = sql::Session::new();
+            std::mem::swap(&mut db.session, &mut other);
+            // The session of a database is the one that writes outside, from here to the end.
+            let mut answers = Vec::new();
+            let inside = |db: &mut Db, own: &mut sql::Session, sql: &str, values: &[Value]| {
+                std::mem::swap(&mut db.session, own);
+                let answer = db.execute(sql, values);
+                std::mem::swap(&mut db.session, own);
+                answer.map(|(done, rows)| (done.affected, rows)).map_err(|error| error.to_string())
+            };
+            answers.push(inside(db, &mut other, "BEGIN", &[]));
+            for (sql, values) in &run {
+                answers.push(inside(db, &mut other, "SAVEPOINT s", &[]));
+                let answer = inside(db, &mut other, sql, values);
+                if answer.is_err() {
+                    answers.push(inside(db, &mut other, "ROLLBACK TO s", &[]));
+                }
+                answers.push(answer);
+            }
+            answers.push(inside(db, &mut other, rows, &[]));
+            if let Some(outside) = &outside {
+                db.run(outside);
+            }
+            answers.push(inside(db, &mut other, "COMMIT", &[]));
+            std::mem::swap(&mut db.session, &mut other);
+            (answers, db.query(rows))
+        });
+        assert_eq!(ends[0], ends[1], "SEED={seed} round {round}: {run:?}, outside {outside:?}");
+    }
+}
+
+fn key(random: &mut fastrand::Rng) -> Value {
+    match random.u8(0..20) {
+        0 => Value::Null,
+        1 => Value::from("3"),
+        2 => Value::Real(1.5),
+        _ => Value::Integer(random.i64(0..6)),
+    }
+}
+
+/// Several writes in a transaction need no SQLite, where the key is all that they may break.
+#[test]
+fn writes_by_key_in_a_transaction_need_no_sqlite() {
+    let mut db = filled();
+    db.session.set_native(Some(true));
+    db.run("CREATE TABLE u (k INT PRIMARY KEY, n INT UNIQUE);\nBEGIN");
+    for (sql, native) in [
+        ("INSERT INTO t VALUES ('new', 1, 'x', NULL)", true),
+        ("UPDATE t SET page = page + 1 WHERE k = 'new'", true),
+        (
+            "INSERT INTO t VALUES ('new', 1, 'x', NULL) ON CONFLICT (k) DO UPDATE SET page = excluded.page",
+            true,
+        ),
+        ("INSERT INTO t VALUES ('new', 1, 'x', NULL) ON CONFLICT DO NOTHING", true),
+        ("REPLACE INTO t VALUES ('b', 7, 'q', NULL)", true),
+        ("INSERT INTO u VALUES (1, 1)", false),
+    ] {
+        assert_eq!(db.computed_by(sql) == ComputedBy::Native, native, "{sql}");
+    }
+    assert_eq!(db.state("INSERT INTO t VALUES ('new', 1, 'x', NULL)"), "23505");
+}
+
 #[test]
 fn short_ways_refuse_what_the_general_way_refuses() {
     let mut db = filled();

@@ -1,4 +1,5 @@
-//! Indexes over the elements of arrays: `value = ANY (array)`, `@>` and `&&` answer with them as without.
+//! Indexes over the elements of arrays and of JSON: `value = ANY (array)`, `@>`, `&&` and `?` answer with them as
+//! without.
 
 mod common;
 
@@ -235,6 +236,7 @@ fn tags_are_taken_out_of_keys() {
             expiry: store::Expiry::Table,
             cas: None,
             lease: None,
+            tags: None,
         };
         let mut key = Vec::new();
         table.keys().from_text(format!("{id}:{list}").as_bytes(), &mut key).unwrap();
@@ -272,4 +274,68 @@ fn an_index_follows_its_column() {
     db.run("CREATE INDEX plain_tags ON plain USING gin (tags)");
     db.run("ALTER TABLE t DROP COLUMN labels");
     assert_eq!(db.query("SELECT count(*) FROM pg_indexes WHERE indexname = 't_tags'"), "0");
+}
+
+const DOCUMENTS: [&str; 12] = [
+    r#"["a", "b"]"#,
+    r#"["b", ["a"], {"c": 1}]"#,
+    r#"["c", 1, null, true]"#,
+    "[1, 2]",
+    r#"{"a": 1, "b": ["c"]}"#,
+    r#"{"b": {"a": 2}}"#,
+    r#"{"c": "a"}"#,
+    r#""a""#,
+    "1",
+    "null",
+    "[]",
+    "{}",
+];
+
+/// Random documents, and all that may be asked of their keys and texts.
+#[test]
+fn an_index_over_json_changes_no_answer() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (k INT PRIMARY KEY, doc JSONB);\nCREATE TABLE plain (k INT PRIMARY KEY, doc JSONB)",
+    );
+    db.run("CREATE INDEX t_doc ON t USING gin (doc)");
+    let mut random = fastrand::Rng::with_seed(common::seed());
+    let document = |random: &mut fastrand::Rng| match random.usize(..=DOCUMENTS.len()) {
+        at if at < DOCUMENTS.len() => format!("'{}'", DOCUMENTS[at]),
+        _ => "NULL".to_owned(),
+    };
+    let keys = ["{a}", "{b,c}", "{a,NULL}", "{}", "{none}"];
+    for _ in 0..600 {
+        let (key, doc) = (random.u8(..40), document(&mut random));
+        let wanted = keys[random.usize(..keys.len())];
+        let asked = match random.u8(..4) {
+            0 => format!("doc ? '{}'", ["a", "b", "c", "1"][random.usize(..4)]),
+            1 => format!("doc ?| '{wanted}'::text[]"),
+            2 => format!("doc ?& '{wanted}'::text[]"),
+            _ => format!("doc @> {}::jsonb", document(&mut random)),
+        };
+        let write = match random.u8(..6) {
+            0 => format!("DELETE FROM # WHERE {asked} AND k < {key} / 2"),
+            1 => format!("UPDATE # SET doc = {doc} WHERE k BETWEEN {key} AND {key} + 3"),
+            _ => format!("INSERT OR REPLACE INTO # VALUES ({key}, {doc})"),
+        };
+        for name in ["t", "plain"] {
+            db.run(&write.replace('#', name));
+        }
+        let ask =
+            |db: &mut Db, name: &str| db.query(&format!("SELECT k FROM {name} WHERE {asked} ORDER BY k"));
+        assert_eq!(ask(&mut db, "t"), ask(&mut db, "plain"), "{asked}");
+        if asked.contains("? ") || asked.contains("?|") {
+            let plan = plan(&mut db, &format!("SELECT k FROM t WHERE {asked}"));
+            assert!(plan.contains("t_doc"), "{asked}: {plan}");
+        }
+    }
+    assert_eq!(
+        db.query("SELECT indexdef FROM pg_indexes WHERE indexname = 't_doc'"),
+        "CREATE INDEX t_doc ON public.t USING gin (doc)"
+    );
+    // Nothing else is asked by it, and a function of arrays is none of JSON.
+    for sql in ["SELECT k FROM t WHERE doc = '[1]'", "SELECT k FROM t WHERE array_has(doc, 'a')"] {
+        assert!(!plan(&mut db, sql).contains("t_doc"), "{sql}");
+    }
 }

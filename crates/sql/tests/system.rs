@@ -127,7 +127,7 @@ fn columns_and_keys_are_described() {
     );
     assert_eq!(
         db.query("SELECT array_to_string(reloptions, ', ') FROM pg_class WHERE relname = 'frag'"),
-        "ttl=5 min, max_rows=1000, prefix=frag:, value=body"
+        "ttl=5 min, max_rows=1000, prefix=frag:, value=body, key=key"
     );
     assert_eq!(
         db.query(

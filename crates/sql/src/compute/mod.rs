@@ -34,6 +34,7 @@ use crate::limits::{
 use crate::meter;
 use pgcatalog::function::{self, Caller, Now};
 use pgcatalog::sequence;
+use pgcatalog::session::Identity;
 use sqlite::{Action, Connection, Failure, Policy, Volatility};
 use store::definition::{Collation, TableDef};
 
@@ -89,6 +90,7 @@ impl Computer {
         let connection = Connection::open(Rc::<Bounded>::clone(&policy))?;
         function::register(&connection, &policy)?;
         register_nextval(&connection, store)?;
+        register_names(&connection)?;
         Ok(Self { connection, policy, row: Rc::default(), plans: Vec::new() })
     }
 
@@ -114,6 +116,26 @@ fn register_nextval(connection: &Connection, store: Weak<Store>) -> Result<(), F
         let Value::Text(name) = arguments.value(0) else { return Ok(Value::Null) };
         let store = store.upgrade().ok_or_else(|| "there is no store".to_owned())?;
         sequence::next_of(&store, &name).map(Value::Integer).map_err(|error| error.message)
+    })
+}
+
+/// Functions that say whose statement it is, as a default asks: `DEFAULT current_user`. What memcached clients write is
+/// no statement, and has the names that a session has where no roles are kept.
+fn register_names(connection: &Connection) -> Result<(), Failure> {
+    type Name = fn(&Identity) -> &str;
+    const NAMES: [(&str, Name); 6] = [
+        ("current_user", |identity| &identity.role),
+        ("current_role", |identity| &identity.role),
+        ("user", |identity| &identity.role),
+        ("session_user", |identity| &identity.user),
+        ("current_catalog", |identity| &identity.database),
+        ("current_database", |identity| &identity.database),
+    ];
+    NAMES.into_iter().try_for_each(|(function, name)| {
+        connection.create_function(function, 0, Volatility::Volatile, move |_| {
+            let named = |identity: &Identity| Ok(Value::from(name(identity)));
+            sequence::speaker().map_or_else(|| named(&Identity::default()), |identity| named(&identity))
+        })
     })
 }
 

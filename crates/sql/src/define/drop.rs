@@ -47,7 +47,8 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
             Some(error) => return Err(error),
         }
     }
-    let done = Defined { tag, fill: None, notes, skipped: names.is_empty(), undo: Vec::new() };
+    let done =
+        Defined { tag, fill: None, notes, skipped: names.is_empty(), undo: Vec::new(), invalidated: None };
     let mut going = Going { core, done };
     for name in names {
         match dropped.kind {

@@ -7,7 +7,7 @@ use sqltext::grant::{
     Dependent, Granted, GrantedOn, GrantedTo, Grants, Kind, Routine, grant_to, revoke_from,
 };
 use sqltext::role::RoleRef;
-use store::definition::{Access, Grant, Privileges, SequenceDef, TableDef};
+use store::definition::{Access, Grant, Privileges, RoutineDef, SequenceDef, TableDef};
 use store::{Store, TableAccess};
 
 use super::{Defined, Note, Undo};
@@ -42,6 +42,10 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
             routines.iter().try_for_each(|routine| refuse_unknown(kind, routine))?;
             return open("built-in functions");
         }
+        GrantedOn::AllRoutines(kind, schemas) => {
+            let routines = all_routines(core, sql, kind, schemas)?;
+            return routine::grant(core, sql, grants, &routines, &grants.to);
+        }
         GrantedOn::Open(kind) => return open(kind),
         // They are kept with the roles (`auth::Standing`), and the session has taken them.
         GrantedOn::Schemas(_) | GrantedOn::Future { .. } => {
@@ -49,7 +53,8 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
         }
     };
     let to = grants.to.iter().map(|to| grantee(core, to)).collect::<Result<Vec<_>, _>>()?;
-    let mut defined = Defined { tag, fill: None, notes: Vec::new(), skipped: false, undo: Vec::new() };
+    let mut defined =
+        Defined { tag, fill: None, notes: Vec::new(), skipped: false, undo: Vec::new(), invalidated: None };
     for name in &names {
         let change = Changed::of(core, sql, grants, name)?;
         let before = listed(core, name);
@@ -96,15 +101,7 @@ fn refuse_unknown(kind: &str, routine: &Routine) -> Result<(), SqlError> {
 fn all_of(core: &Core, sql: &str, schemas: &[Name], kind: Kind) -> Result<Vec<String>, SqlError> {
     let mut all = Vec::new();
     for schema in schemas {
-        let own = Some(schema.text.as_str()).filter(|name| !name.eq_ignore_ascii_case("public"));
-        if own.is_some_and(|name| core.catalog.namespace(name).is_none()) {
-            let message = format!("schema \"{}\" does not exist", schema.text);
-            return Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(sql, schema.place));
-        }
-        let in_schema = |namespace: &Option<String>| match (namespace, own) {
-            (Some(namespace), Some(own)) => namespace.eq_ignore_ascii_case(own),
-            (namespace, own) => namespace.is_none() && own.is_none(),
-        };
+        let in_schema = within(core, sql, schema)?;
         if kind == Kind::Sequence {
             let own = core.catalog.sequences().iter().filter(|own| in_schema(&own.def().namespace));
             all.extend(own.map(|own| own.def().name.clone()));
@@ -120,6 +117,39 @@ fn all_of(core: &Core, sql: &str, schemas: &[Name], kind: Kind) -> Result<Vec<St
     Ok(all)
 }
 
+/// The functions or procedures of these schemas, or both.
+fn all_routines(core: &Core, sql: &str, kind: &str, schemas: &[Name]) -> Result<Vec<Routine>, SqlError> {
+    let mut all = Vec::new();
+    for schema in schemas {
+        let in_schema = within(core, sql, schema)?;
+        let is_one = |own: &RoutineDef| match kind {
+            "FUNCTIONS" => own.returns.is_some(),
+            "PROCEDURES" => own.returns.is_none(),
+            _ => true,
+        };
+        let own = core.catalog.routines().iter().filter(|own| in_schema(&own.namespace) && is_one(own));
+        all.extend(own.map(|own| Routine { name: own.name.clone(), arguments: None }));
+    }
+    Ok(all)
+}
+
+/// Tells what lies in a schema, which must exist.
+fn within<'n>(
+    core: &Core,
+    sql: &str,
+    schema: &'n Name,
+) -> Result<impl Fn(&Option<String>) -> bool + 'n, SqlError> {
+    let own = Some(schema.text.as_str()).filter(|name| !name.eq_ignore_ascii_case(rights::PUBLIC));
+    if own.is_some_and(|name| core.catalog.namespace(name).is_none()) {
+        let message = format!("schema \"{}\" does not exist", schema.text);
+        return Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(sql, schema.place));
+    }
+    Ok(move |namespace: &Option<String>| match (namespace, own) {
+        (Some(namespace), Some(own)) => namespace.eq_ignore_ascii_case(own),
+        (namespace, own) => namespace.is_none() && own.is_none(),
+    })
+}
+
 /// A role's name; `None`: everybody.
 pub(super) fn grantee(core: &Core, to: &GrantedTo) -> Result<Option<String>, SqlError> {
     match to {
@@ -129,7 +159,7 @@ pub(super) fn grantee(core: &Core, to: &GrantedTo) -> Result<Option<String>, Sql
 }
 
 /// The name of a role that exists.
-fn named(core: &Core, role: &RoleRef) -> Result<String, SqlError> {
+pub(super) fn named(core: &Core, role: &RoleRef) -> Result<String, SqlError> {
     let identity = core.system.identity();
     let name = match role {
         RoleRef::Named(name) => name.text.clone(),
@@ -391,7 +421,8 @@ pub(super) fn of_new(core: &Core, kind: Kind, schema: Option<&str>) -> Access {
     let server = core.system.server();
     let identity = core.system.identity();
     if server.holder(&identity.role).is_none() {
-        return Access::default();
+        let open = kind.of_everybody();
+        return Access { owner: None, grants: (!open.is_empty()).then_some(open) };
     }
     let owner = identity.role.clone();
     let schema = schema.unwrap_or(rights::PUBLIC);
@@ -399,9 +430,13 @@ pub(super) fn of_new(core: &Core, kind: Kind, schema: Option<&str>) -> Access {
         let in_schema = defaults.schema.as_deref().is_none_or(|own| own.eq_ignore_ascii_case(schema));
         defaults.owner == owner && defaults.kind == kind && in_schema
     };
+    let said: Vec<DefaultGrants> = server.default_grants().into_iter().filter(here).collect();
+    let of_all = said.iter().any(|defaults| defaults.schema.is_none());
+    let at_first = if of_all { Vec::new() } else { kind.of_everybody() };
     let defaults: Vec<Grant> =
-        server.default_grants().into_iter().filter(here).flat_map(|defaults| defaults.grants).collect();
-    let grants = (!defaults.is_empty()).then(|| {
+        at_first.into_iter().chain(said.into_iter().flat_map(|defaults| defaults.grants)).collect();
+    // What is not said of a function is that everybody may call it; so what is said must be kept.
+    let grants = (!defaults.is_empty() || kind == Kind::Function).then(|| {
         let mut all = vec![Grant::of_owner(&owner, kind.all())];
         for grant in defaults {
             grant_to(&mut all, &Grant { by: Some(owner.clone()), ..grant });

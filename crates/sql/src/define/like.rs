@@ -43,7 +43,7 @@ impl TableMaker<'_> {
         }
         if like.including.storage {
             self.def.options = table.def().options.clone();
-            (self.def.options.prefix, self.def.options.value) = (None, None);
+            (self.def.options.prefix, self.def.options.value, self.def.options.tags) = (None, None, None);
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! The method of an index, `CREATE INDEX ... USING method`: an index is an ordered one, or with `gin` one over the
-//! elements of an array.
+//! elements of an array or of JSON.
 
 use sqltext::definition::Name;
 use store::definition::{ColumnDef, SqlType, TableDef};
@@ -19,21 +19,23 @@ const ELEMENTS: &str = "gin";
 
 /// The hint for an index that is none over elements.
 const HINT: &str = "operators such as @> read every row: EXPLAIN shows it. An index USING gin serves one column, or \
-                    expression, of type TEXT[] or of whole numbers in an array";
+                    expression, of type JSONB, TEXT[] or of whole numbers in an array";
 
-/// Makes an index one over the elements of its only column, where its method asks for that and the column is an array
-/// whose elements differ where their bytes do.
+/// Makes an index one over the elements of its only column, where its method asks for that and the column is JSON or an
+/// array whose elements differ where their bytes do.
 pub(super) fn of_elements(method: Option<&Name>, def: &TableDef, form: &mut Form) -> bool {
     if !method.is_some_and(|method| method.text.eq_ignore_ascii_case(ELEMENTS)) {
         return false;
     }
     let [column] = form.index.columns[..] else { return false };
     let declared = def.columns.get(column).or_else(|| form.hidden.get(column - def.columns.len()));
-    let elements = declared.map(ColumnDef::sql_type).filter(|ty| ty.is_array()).map(SqlType::scalar);
-    let serves = matches!(
-        elements,
-        Some(SqlType::Text | SqlType::Varchar | SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
-    );
+    let ty = declared.map(ColumnDef::sql_type);
+    let elements = ty.filter(|ty| ty.is_array()).map(SqlType::scalar);
+    let serves = ty == Some(SqlType::Jsonb)
+        || matches!(
+            elements,
+            Some(SqlType::Text | SqlType::Varchar | SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
+        );
     if serves {
         form.index.columns.clear();
         form.index.descending.clear();

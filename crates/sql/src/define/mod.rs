@@ -18,6 +18,7 @@ pub(crate) mod rights;
 pub(crate) mod routine;
 mod schema;
 mod sequence;
+mod server;
 mod table;
 mod undo;
 mod upkeep;
@@ -31,9 +32,10 @@ use pgcatalog::function::TABLE_FUNCTIONS;
 use pgcatalog::system;
 use sqltext::definition::{self, Definition, Name, Truncate, What};
 use store::definition::{ColumnDef, Place};
-use store::{Catalog, Store, Table};
+use store::{BUILT_IN, Catalog, Store, Table};
 
 use crate::core::Core;
+use crate::done::{Invalidated, Invalidation};
 use crate::error::{SqlError, state};
 use crate::rule;
 use crate::table::HIDDEN;
@@ -55,6 +57,8 @@ pub(crate) struct Defined {
     pub(crate) skipped: bool,
     /// How `ROLLBACK` takes it back, the last step first.
     pub(crate) undo: Vec<Undo>,
+    /// What it emptied.
+    pub(crate) invalidated: Option<Invalidated>,
 }
 
 /// A notice about a definition.
@@ -76,6 +80,18 @@ impl Note {
         Self { state: state::SUCCESS, message: message.into(), hint: None }
     }
 
+    /// So many rows of the built-in table went, because a table answers to their keys now.
+    fn claimed(rows: u64, prefix: Option<&str>) -> Option<Self> {
+        let prefix = prefix.filter(|_| rows > 0)?;
+        let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        Some(Self::hinted(
+            format!(
+                "{rows} of table \"{BUILT_IN}\" went: their keys begin with '{prefix}' and belong to this table now"
+            ),
+            "Clients store them again as rows of this table.",
+        ))
+    }
+
     /// `IF EXISTS`, where there is no such thing. `what`: `table`, `index`, `view`.
     fn missing(what: &str, name: &str) -> Self {
         Self::plain(format!("{what} \"{name}\" does not exist, skipping"))
@@ -85,12 +101,14 @@ impl Note {
 impl Defined {
     /// It was done, and this takes it back.
     fn undone_by(tag: &'static str, undo: Undo) -> Self {
-        Self { tag, fill: None, notes: Vec::new(), skipped: false, undo: vec![undo] }
+        let notes = Vec::new();
+        Self { tag, fill: None, notes, skipped: false, undo: vec![undo], invalidated: None }
     }
 
     /// Nothing was to do.
     fn skipped(tag: &'static str, note: Note) -> Self {
-        Self { tag, fill: None, notes: vec![note], skipped: true, undo: Vec::new() }
+        let notes = vec![note];
+        Self { tag, fill: None, notes, skipped: true, undo: Vec::new(), invalidated: None }
     }
 
     /// `IF EXISTS`, where there is no such thing.
@@ -129,18 +147,20 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
         What::CreateView(wanted) => view::create(core, &words(None), wanted),
         What::CreateRoutine(_) => Err(SqlError::new(state::INTERNAL, "a routine is made by the executor")),
         What::DropRoutine(dropped) => routine::drop(core, dropped),
+        What::AlterRoutine(wanted) => routine::alter(core, wanted),
         What::Drop(dropped) => drop::run(core, &words(None), dropped),
         What::CreateEnum(wanted) => enumeration::create(core, wanted),
         What::AlterEnum(wanted) => enumeration::alter(core, &words(None), wanted),
         What::AlterTable(alter) => alter::run(core, &words(core.catalog.table(&alter.table.text)), alter),
         What::RenameIndex(rename) => alter::rename_index(core, rename),
-        What::Truncate(emptied) => truncate(core, emptied).map(Defined::from),
+        What::Truncate(emptied) => truncate(core, emptied),
         What::CreateRule(wanted) => rule::create(core, definition, wanted),
         What::DropRule(dropped) => rule::drop(core, dropped),
         What::Comment(wanted) => comment::run(core, wanted),
         What::CreateSchema(wanted) => schema::create(core, wanted),
         What::CreateSequence(wanted) => sequence::create(core, wanted),
         What::AlterSequence(wanted) => sequence::alter(core, wanted),
+        What::Server(statement) => server::run(core, statement),
         What::Nothing(tag) => Ok(Defined { undo: Vec::new(), ..(*tag).into() }),
         What::Grant(grants) => grant::run(core, definition.sql, grants),
         What::Owner(wanted) => grant::change_owner(core, wanted),
@@ -151,12 +171,16 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
     }
 }
 
-fn truncate(core: &Core, emptied: &Truncate) -> Result<&'static str, SqlError> {
+fn truncate(core: &Core, emptied: &Truncate) -> Result<Defined, SqlError> {
     let names = || emptied.names.iter().map(|name| name.text.as_str());
     names().try_for_each(system::refuse_change)?;
     let tables: Result<Vec<_>, _> =
         names().map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name))).collect();
+    let mut invalidated = None;
     for table in tables? {
+        let (table_id, rows) = (table.id(), table.stats().rows);
+        let one = Invalidated { table: table_id, rows, how: Invalidation::Flushed };
+        invalidated = Invalidated::and(invalidated, Some(one));
         core.store.truncate(table);
         if emptied.restart && table.def().identity().is_some() {
             core.store.restart_numbers(table);
@@ -165,7 +189,7 @@ fn truncate(core: &Core, emptied: &Truncate) -> Result<&'static str, SqlError> {
             restart_sequences(core, table)?;
         }
     }
-    Ok("TRUNCATE TABLE")
+    Ok(Defined { invalidated, ..Defined::from("TRUNCATE TABLE") })
 }
 
 /// Has the sequences that go with a table begin again.

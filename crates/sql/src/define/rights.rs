@@ -8,6 +8,7 @@ use sqltext::definition::{
 };
 use store::definition::{Privileges, SequenceDef, TableDef};
 
+use super::server;
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::governed::Governed;
@@ -39,6 +40,7 @@ pub(crate) fn check(core: &Core, identity: &Identity, definition: &Definition<'_
         What::DropRoutine(dropped) => {
             dropped.names.iter().try_for_each(|name| checked.owns_routine(&name.text))
         }
+        What::AlterRoutine(alter) => checked.owns_routine(&alter.name.text),
         What::CreateIndex(wanted) => checked.owns(&wanted.table.text),
         What::AlterTable(alter) => {
             checked.owns(&alter.table.text)?;
@@ -84,6 +86,7 @@ pub(crate) fn check(core: &Core, identity: &Identity, definition: &Definition<'_
             Commented::Column(table, _) | Commented::Constraint(table, _) => checked.owns(&table.text),
             Commented::Other => Ok(()),
         },
+        What::Server(statement) => server::check(&core.catalog, &checked.holder, statement),
         // The first two look at each table by themselves. What the others ask for is so, and stays as it is.
         What::Grant(_) | What::Owner(_) | What::Known(_) | What::Nothing(_) => Ok(()),
         What::Upkeep(_) => {
@@ -205,6 +208,6 @@ pub(super) fn owner(core: &Core, holder: &Holder, name: &str) -> Result<(), SqlE
     }
 }
 
-fn no_owner(what: &str, name: &str) -> SqlError {
+pub(super) fn no_owner(what: &str, name: &str) -> SqlError {
     SqlError::new(state::FORBIDDEN, format!("must be owner of {what} {name}"))
 }

@@ -1,14 +1,15 @@
 //! `CREATE FUNCTION`, `CREATE PROCEDURE`, and their end. The executor has made what is kept (`executor/routine.rs`).
 
-use sqltext::definition::DropRoutine;
-use sqltext::grant::{Granted, GrantedTo, Grants, Routine, grant_to, revoke_from};
-use store::TableAccess;
-use store::definition::{Access, Grant, Privileges, RoutineDef};
+use sqltext::definition::{AlterRoutine, DropRoutine, RoutineChange};
+use sqltext::grant::{Granted, GrantedTo, Grants, Kind, Routine, grant_to, revoke_from};
+use store::definition::{Grant, Privileges, RoutineDef, qualified};
+use store::{Catalog, TableAccess};
 
-use super::grant::grantee;
+use super::grant::{grantee, named, of_new};
 use super::{Defined, Note, Undo};
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::text::token::{Tokens, unquoted};
 
 /// Keeps a function or procedure.
 pub(crate) fn create(core: &Core, mut made: RoutineDef, replace: bool) -> Result<Defined, SqlError> {
@@ -23,7 +24,7 @@ pub(crate) fn create(core: &Core, mut made: RoutineDef, replace: bool) -> Result
         // It keeps its owner and its privileges.
         made.access.clone_from(&known.access);
     } else {
-        made.access = of_new(core);
+        made.access = of_new(core, Kind::Function, made.namespace.as_deref());
     }
     let undo = known.map_or_else(
         || Undo::Routine(made.name.clone()),
@@ -31,16 +32,6 @@ pub(crate) fn create(core: &Core, mut made: RoutineDef, replace: bool) -> Result
     );
     core.store.create_routine(made, replace)?;
     Ok(Defined::undone_by(tag, undo))
-}
-
-/// Who makes it owns it, and everybody may call it, as in PostgreSQL.
-fn of_new(core: &Core) -> Access {
-    let identity = core.system.identity();
-    let owner = core.system.server().holder(&identity.role).map(|_| identity.role.clone());
-    let own = owner.as_deref().map(|owner| Grant::of_owner(owner, Privileges::EXECUTE));
-    let all =
-        Grant { to: None, by: owner.clone(), privileges: Privileges::EXECUTE, grantable: Privileges::NONE };
-    Access { owner, grants: Some(own.into_iter().chain([all]).collect()) }
 }
 
 /// All that are named are looked for before the first goes.
@@ -62,12 +53,93 @@ pub(super) fn drop(core: &Core, dropped: &DropRoutine) -> Result<Defined, SqlErr
             None => return Err(unknown(word, &name.text)),
         }
     }
-    let mut defined = Defined { tag, fill: None, notes, skipped: going.is_empty(), undo: Vec::new() };
+    let mut defined =
+        Defined { tag, fill: None, notes, skipped: going.is_empty(), undo: Vec::new(), invalidated: None };
     for known in going {
         core.store.drop_routine(&known.name)?;
         defined.undo.push(Undo::RoutineGone(Box::new(RoutineDef::clone(known))));
     }
     Ok(defined)
+}
+
+/// `ALTER FUNCTION`, `ALTER PROCEDURE`, `ALTER ROUTINE`
+pub(super) fn alter(core: &Core, wanted: &AlterRoutine) -> Result<Defined, SqlError> {
+    let (tag, word) = match wanted.word {
+        "FUNCTION" => ("ALTER FUNCTION", "function"),
+        "PROCEDURE" => ("ALTER PROCEDURE", "procedure"),
+        _ => ("ALTER ROUTINE", "routine"),
+    };
+    let name = &wanted.name.text;
+    let known = core.catalog.routine(name).ok_or_else(|| unknown(word, name))?;
+    if word != "routine" && known.word() != word {
+        return Err(SqlError::new(state::NOT_A_TABLE, format!("{name} is not a {word}")));
+    }
+    let before = Undo::RoutineGone(Box::new(RoutineDef::clone(known)));
+    match &wanted.change {
+        RoutineChange::Nothing => Ok(Defined {
+            tag,
+            fill: None,
+            notes: Vec::new(),
+            skipped: true,
+            undo: Vec::new(),
+            invalidated: None,
+        }),
+        RoutineChange::Rename(to) => {
+            let to = qualified(known.namespace.as_deref(), &to.text);
+            core.store.rename_routine(name, &to)?;
+            Ok(Defined::undone_by(tag, Undo::RoutineRenamed(to, known.name.clone())))
+        }
+        RoutineChange::Definer(_) | RoutineChange::Path(_) => {
+            let mut made = RoutineDef::clone(known);
+            match &wanted.change {
+                RoutineChange::Path(path) => made.path.clone_from(path),
+                change => made.definer = matches!(change, RoutineChange::Definer(true)),
+            }
+            core.store.create_routine(made, true)?;
+            Ok(Defined::undone_by(tag, before))
+        }
+        RoutineChange::Owner(owner) => {
+            let holder = core.system.identity().holder();
+            if core.system.server().owner().is_none() {
+                let note = Note::hinted(
+                    "functions have no owners",
+                    "start the server with roles_file to keep roles",
+                );
+                return Ok(Defined::skipped(tag, note));
+            }
+            let owner = named(core, owner)?;
+            if !holder.rights.superuser && !holder.is(&owner) {
+                let message = format!("must be able to SET ROLE \"{owner}\"");
+                return Err(SqlError::new(state::FORBIDDEN, message));
+            }
+            core.store.change_routine_access(name, &mut |access| {
+                access.whole.hand_over(&owner, Privileges::EXECUTE);
+                Ok(())
+            })?;
+            Ok(Defined::undone_by(tag, before))
+        }
+    }
+}
+
+impl Core {
+    /// An error that a user's function is unknown, where it is known and stands in a place that none can stand in.
+    #[cold]
+    pub(crate) fn about_routine(&self, error: SqlError, sql: &str) -> SqlError {
+        let is = |catalog: &Catalog, name: &str| catalog.routine(name).is_some();
+        if error.state != state::UNKNOWN_FUNCTION || self.catalog.routines().is_empty() {
+            return error;
+        }
+        let mut tokens = Tokens::new(sql).peekable();
+        while let Some(token) = tokens.next() {
+            let name = self.catalog.found_name(&unquoted(token.text), is);
+            if tokens.peek().is_some_and(|next| next.is_sign("(")) && is(&self.catalog, &name) {
+                return SqlError::not_supported(format!("function {name} in this place"))
+                    .with_hint("call it as a whole statement, or in a SELECT")
+                    .at(sql, token.start);
+            }
+        }
+        error
+    }
 }
 
 pub(crate) fn unknown(word: &str, name: &str) -> SqlError {
@@ -85,7 +157,8 @@ pub(super) fn grant(
     let tag = if grants.revokes { "REVOKE" } else { "GRANT" };
     grants.privileges.iter().try_for_each(|granted| check(sql, granted))?;
     let to = to.iter().map(|to| grantee(core, to)).collect::<Result<Vec<_>, _>>()?;
-    let mut defined = Defined { tag, fill: None, notes: Vec::new(), skipped: false, undo: Vec::new() };
+    let mut defined =
+        Defined { tag, fill: None, notes: Vec::new(), skipped: false, undo: Vec::new(), invalidated: None };
     for routine in routines {
         let Some(known) = core.catalog.routine(&routine.name) else {
             return Err(unknown("function", &routine.name));

@@ -1,5 +1,6 @@
 //! `CREATE TABLE`: from the tree to a definition.
 
+use pgcatalog::KEY_OPTION;
 use sqltext::definition::{
     Body, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable, Element, Expression,
     Reference, Setting, Term,
@@ -8,12 +9,14 @@ use sqltext::grant::Kind;
 use store::Catalog;
 use store::definition::{
     CheckDef, Collation, ColumnDef, ColumnKind, FOREIGN_KEYS_MAX, ForeignKey, Generated, Identity, IndexDef,
-    TableDef, qualified,
+    SqlType, TableDef, qualified,
 };
+use store::value::Value;
 
 use super::constant::value_of;
 use super::grant::of_new;
 use super::index::index_form;
+use super::server;
 use super::words::{Words, bare};
 use super::{
     Defined, Note, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
@@ -22,7 +25,7 @@ use super::{
 use crate::compute::{check_definition, mentions};
 use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::text::token::quoted_name;
+use crate::text::token::{Tokens, quoted_name, unquoted};
 
 pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE TABLE";
@@ -48,9 +51,10 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
             fill = Some((name.clone(), format!("INSERT INTO {} {}", quoted_name(name), query.sql)));
         }
     }
-    let (notes, start) = (std::mem::take(&mut maker.notes), maker.start);
+    let (mut notes, start) = (std::mem::take(&mut maker.notes), maker.start);
     maker.def.numbers_from = if start > 1 { start } else { 0 };
     let mut def = maker.finish(&wanted.settings)?;
+    server::check_source(core, &def)?;
     let namespace = wanted.name.namespace.as_deref();
     def.access = of_new(core, Kind::Table, namespace);
     if def.identity().is_some() {
@@ -62,12 +66,16 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
     if def.key_name.is_none() && taken(&def.key_name()) {
         def.key_name = Some(free_name(def.key_name().into_owned(), taken));
     }
-    match core.store.create_table(def) {
+    let prefix = def.options.prefix.clone();
+    match core.store.create_table_claiming(def) {
         Err(error) if error.state == state::DUPLICATE_TABLE && wanted.if_not_exists => {
             Ok(Defined::present(TAG, name))
         }
         Err(error) => Err(error.into()),
-        Ok(table) => Ok(Defined { fill, notes, ..Defined::undone_by(TAG, Undo::Table(table)) }),
+        Ok((table, claimed)) => {
+            notes.extend(Note::claimed(claimed, prefix.as_deref()));
+            Ok(Defined { fill, notes, ..Defined::undone_by(TAG, Undo::Table(table)) })
+        }
     }
 }
 
@@ -304,7 +312,11 @@ impl<'w> TableMaker<'w> {
     /// The definition, with the indexes that stand for `UNIQUE`.
     pub(super) fn finish(mut self, settings: &[Setting]) -> Result<TableDef, SqlError> {
         for (name, value) in settings {
-            self.def.options.set(name, value, &self.def.columns)?;
+            if name.eq_ignore_ascii_case(KEY_OPTION) {
+                self.set_key(value)?;
+            } else {
+                self.def.options.set(name, value, &self.def.columns)?;
+            }
         }
         self.number_the_key();
         self.unique.splice(..0, self.collated_key());
@@ -324,6 +336,22 @@ impl<'w> TableMaker<'w> {
         self.def.validate()?;
         check_definition(&self.def)?;
         Ok(self.def)
+    }
+
+    /// `WITH (key = 'a, b')`: the columns of the key whose constraint comes later, with `ADD PRIMARY KEY`, as `pg_dump`
+    /// writes it.
+    fn set_key(&mut self, names: &str) -> Result<(), SqlError> {
+        self.refuse_two_keys()?;
+        let names = Tokens::new(names).filter(|token| !token.is_sign(",")).map(|token| unquoted(token.text));
+        let column = |name: String| {
+            self.def.column_index(&name).ok_or_else(|| SqlError::unknown_column(self.def.own_name(), &name))
+        };
+        self.def.primary_key = names.map(column).collect::<Result<_, _>>()?;
+        self.def.key_dropped = !self.def.primary_key.is_empty();
+        for at in self.def.primary_key.clone() {
+            self.def.columns[at].not_null = true;
+        }
+        Ok(())
     }
 
     /// The unique index of a key whose texts are not compared by their bytes: rows lie under the bytes of their key, so
@@ -406,10 +434,23 @@ pub(super) fn set_default(
     let word = expression.tokens.len() == 1;
     let sql = words.with_sequences(&words.of_tokens(inner, tokens)?)?;
     (column.default, column.default_sql) = match value_of(&sql) {
-        Some(value) => (Some(column.accept(value.clone()).unwrap_or(value)), None),
+        Some(value) => {
+            let value = as_number_of(column, value);
+            (Some(column.accept(value.clone()).unwrap_or(value)), None)
+        }
         None => (None, Some(if word { sql } else { format!("({sql})") })),
     };
     Ok(())
+}
+
+/// A literal with a fraction is a decimal number, whose halves go away from zero.
+fn as_number_of(column: &ColumnDef, value: Value) -> Value {
+    match value {
+        Value::Real(real) if column.kind == ColumnKind::Integer && column.sql_type() != SqlType::Bool => {
+            Value::Real(real.round())
+        }
+        other => other,
+    }
 }
 
 pub(super) fn set_identity(column: &mut ColumnDef, always: bool) -> Result<(), SqlError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pgcatalog::sequence;
 use store::definition::access::take_back;
 use store::definition::{
-    EnumDef, Grant, IndexDef, NamespaceDef, Privileges, RoutineDef, SequenceDef, TableDef, ViewDef,
+    EnumDef, Grant, IndexDef, NamespaceDef, Privileges, RoutineDef, SequenceDef, ServerDef, TableDef, ViewDef,
 };
 use store::{Expect, Store, Table};
 
@@ -52,6 +52,10 @@ pub(crate) enum Undo {
     Routine(String),
     /// The function or procedure is made again, or is as it was.
     RoutineGone(Box<RoutineDef>),
+    /// The function or procedure of this name gets its other one again.
+    RoutineRenamed(String, String),
+    /// The foreign server of now this name is again what it was; none: it is dropped.
+    Server(String, Option<Box<ServerDef>>),
     /// The enum type is dropped.
     Enum(String),
     /// The enum type is made again.
@@ -257,7 +261,11 @@ impl Undo {
                 Ok(store.create_view(*view, true)?)
             }
             Self::Routine(name) => Ok(store.drop_routine(&name)?),
+            Self::RoutineRenamed(name, before) => Ok(store.rename_routine(&name, &before)?),
             Self::RoutineGone(routine) => Ok(store.create_routine(*routine, true)?),
+            Self::Server(name, before) => {
+                Ok(store.change_server(&name, &mut |_| Ok(before.as_deref().cloned()))?)
+            }
             Self::Enum(name) => Ok(store.drop_enum(&name)?),
             Self::EnumGone(own) => Ok(store.create_enum(EnumDef::clone(&own))?),
             Self::EnumAltered(name, before) => {

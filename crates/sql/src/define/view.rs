@@ -11,6 +11,7 @@ use super::{Defined, Undo, check_table_name, refuse_temporary};
 use crate::core::Core;
 use crate::describe::ColumnDescription;
 use crate::error::{SqlError, state};
+use crate::needs::check_calls;
 
 pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE VIEW";
@@ -25,6 +26,9 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
         return Err(SqlError::new(state::SYNTAX, "a view cannot have parameters"));
     }
     let query = words.query(&wanted.query)?;
+    // The view keeps what the functions do that its query calls.
+    let calls = query.calls.iter().map(String::as_str);
+    check_calls(&core.catalog, &core.system.identity().holder(), calls)?;
     let columns: Vec<String> = wanted.columns.iter().map(|column| column.text.clone()).collect();
     // The query's mistakes are reported now, not when the view is read.
     let compiled = core.compile_query(&query.sql).map_err(|error| words.relocate(&query, error))?;

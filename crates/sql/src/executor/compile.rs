@@ -46,10 +46,12 @@ impl Executor {
         let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
         let needs = Needs::of(&self.core, &translated);
         let mut plan = if let Some(write) = translated.take_write() {
-            self.compile_write(kind, write).map_err(|error| write::placed(error, sql))?
+            self.compile_write(kind, write)
+                .map_err(|error| self.core.about_routine(write::placed(error, sql), sql))?
         } else {
             refuse_unread(kind, sql, &translated)?;
-            self.compile_read(kind, &translated).map_err(|error| error_of_read(error, sql, &translated))?
+            self.compile_read(kind, &translated)
+                .map_err(|error| self.core.about_routine(error_of_read(error, sql, &translated), sql))?
         };
         if let Plan::Explained(explained) = &mut plan {
             explained.note_planning(self.core.store.clock().precise_ns().saturating_sub(began));

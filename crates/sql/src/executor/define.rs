@@ -93,7 +93,10 @@ impl Executor {
             _ => {}
         }
         let made = match &definition.what {
-            What::CreateRoutine(wanted) => Some((self.routine_of(wanted)?, wanted.replace)),
+            What::CreateRoutine(wanted) => {
+                let place = (wanted.definer, wanted.path.as_deref());
+                Some((self.looking_in(place, |own| own.routine_of(wanted))?, wanted.replace))
+            }
             _ => None,
         };
         let reach = Reach::Reads(None);
@@ -103,7 +106,8 @@ impl Executor {
             }
             let sight = Rc::clone(&core.sight);
             let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
-            store::stoppable(Rc::new(must_stop), || define::run(core, &definition))
+            let run = || define::run(core, &definition).map_err(|error| core.about_routine(error, sql));
+            store::stoppable(Rc::new(must_stop), run)
         })?;
         let emptied = match definition.what {
             What::Truncate(truncate) => truncate.names,
@@ -141,7 +145,7 @@ impl Executor {
         defined: Defined,
         emptied: &[Name],
     ) -> Result<Done, SqlError> {
-        let Defined { tag, fill, notes, skipped, undo } = defined;
+        let Defined { tag, fill, notes, skipped, undo, invalidated } = defined;
         for Note { state, message, hint } in notes {
             match hint {
                 Some(hint) => session.note(message, hint),
@@ -178,7 +182,7 @@ impl Executor {
         if let Some((table, insert)) = fill {
             return self.fill(session, &table, &insert);
         }
-        Ok(Done::of_nobody(tag))
+        Ok(Done { invalidated, ..Done::of_nobody(tag) })
     }
 
     /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed

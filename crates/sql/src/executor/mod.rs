@@ -1,5 +1,6 @@
 //! Runs statements: one executor for each SQL thread, with a connection and a statement cache of its own.
 
+mod actor;
 mod call;
 mod compile;
 mod define;
@@ -11,6 +12,7 @@ mod routine;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use dialect::lateral::LATERAL;
 use pgcatalog::function::like::{self, LikeStyle};
 use pgcatalog::sequence;
 use pgcatalog::system::{Server, System, sequence_tables};
+use rapidhash::fast::RapidHasher;
 use sqlite::Connection;
 use sqltext::literals::StatementText;
 use store::definition::{Collation, SqlType};
@@ -66,6 +69,8 @@ pub struct Executor {
     path: Option<Arc<[String]>>,
     /// How many functions and procedures are being called, one by the other.
     depth: usize,
+    /// Calls by their text, with the types that the client chose; they go with the plans.
+    calls: HashMap<Box<str>, Rc<call::Ready>, BuildHasherDefault<RapidHasher<'static>>>,
 }
 
 /// Knows whether an answer began, for then a statement cannot start again.
@@ -142,6 +147,7 @@ impl Executor {
             meaning,
             path: None,
             depth: 0,
+            calls: HashMap::default(),
         };
         executor.register_tables()?;
         Ok(executor)
@@ -227,6 +233,7 @@ impl Executor {
         self.cache.clear();
         self.other_cache.clear();
         self.shapes.clear();
+        self.calls.clear();
     }
 
     /// Takes the plans of the executor that the session wants: a plan knows by whom it is run.
@@ -239,16 +246,23 @@ impl Executor {
         if self.meaning.0 != zone || self.meaning.1 != like {
             self.change_meaning((zone, like));
         }
-        let path = session.path(&self.core.catalog);
-        if self.path.as_ref() != path {
-            self.path = path.cloned();
-            self.core.catalog = self.catalog_of_now();
-            self.change_meaning((zone, like));
+        if self.path.as_ref() != session.path(&self.core.catalog) {
+            self.look_in(session.path(&self.core.catalog).cloned());
         }
         let native = session.native(self.core.limits.native);
         if native != self.core.native {
             self.core.native = native;
             std::mem::swap(&mut self.cache, &mut self.other_cache);
+        }
+    }
+
+    /// Looks for names without a schema there.
+    #[cold]
+    fn look_in(&mut self, path: Option<Arc<[String]>>) {
+        if self.path != path {
+            self.path = path;
+            self.core.catalog = self.catalog_of_now();
+            self.change_meaning(self.meaning);
         }
     }
 
@@ -301,10 +315,8 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let result = self.run_once(session, text, parameters, chosen, out);
-        if let Some(block) = &mut session.block
-            && result.is_ok()
-        {
-            block.name_step(text.sql, parameters, chosen);
+        if result.is_ok() {
+            session.name_step(text.sql, parameters, chosen);
         }
         result
     }
@@ -399,8 +411,11 @@ impl Executor {
         let Some(prepared) = cache.get(&rows.statement).filter(|prepared| prepared.takes(&rows)) else {
             return Ok(None);
         };
-        for at in prepared.plan().decimals() {
+        for at in prepared.plan().values_of(&[SqlType::Numeric]) {
             rows.spell_out(at);
+        }
+        for at in prepared.plan().values_of(&[SqlType::Int2, SqlType::Int4, SqlType::Int8]) {
+            rows.round(at);
         }
         core.run_rows(session, prepared, &rows, out).map(Some)
     }
@@ -463,6 +478,7 @@ impl Executor {
         self.cache.clear();
         self.other_cache.clear();
         self.shapes.clear();
+        self.calls.clear();
         self.register_tables()
     }
 

@@ -27,20 +27,35 @@ struct Known {
 struct Bound {
     statement: RoutineStatement,
     prepared: Option<Prepared>,
+    /// What a call of a function answers with.
+    called: Option<Vec<ViewColumn>>,
+}
+
+impl Bound {
+    /// The types of the rows that it gives; `None`: it gives none.
+    fn types(&self) -> Option<Vec<u32>> {
+        match (&self.prepared, &self.called) {
+            (Some(prepared), _) => {
+                let columns = prepared.plan().columns().unwrap_or_default();
+                Some(columns.iter().map(|own| own.ty.oid()).collect())
+            }
+            (None, called) => called.as_ref().map(|columns| columns.iter().map(|own| own.ty).collect()),
+        }
+    }
 }
 
 impl Executor {
     /// What is kept of a function or procedure.
     pub(super) fn routine_of(&self, wanted: &CreateRoutine) -> Result<RoutineDef, SqlError> {
         let name = &wanted.name;
-        if pgcatalog::function::returns(&name.text.to_ascii_lowercase()).is_some() {
+        if is_built_in(&name.text.to_ascii_lowercase()) {
             let message = format!("function \"{}\" is built in", name.text);
             return Err(SqlError::new(state::RESERVED_NAME, message));
         }
         let parameters = self.parameters(&wanted.parameters)?;
         let known = Known {
-            names: parameters.iter().map(|own| own.name.clone()).collect(),
-            types: parameters.iter().map(|own| SqlType::of_oid(own.ty)).collect(),
+            names: inputs(&parameters).map(|own| own.name.clone()).collect(),
+            types: inputs(&parameters).map(|own| SqlType::of_oid(own.ty)).collect(),
         };
         let texts = texts_of(&wanted.body);
         if texts.len() > ROUTINE_STATEMENTS_MAX {
@@ -48,9 +63,16 @@ impl Executor {
             return Err(SqlError::new(state::TOO_LARGE, message));
         }
         let mut bound = texts.iter().map(|sql| self.bound(sql, &known)).collect::<Result<Vec<_>, _>>()?;
-        let returns = match &wanted.returns {
-            Some(returns) => Some(self.returns(returns, own_name(name), bound.last_mut(), &known)?),
-            None => None,
+        let returns = if wanted.function {
+            Some(self.returns(
+                wanted.returns.as_ref(),
+                (own_name(name), &parameters),
+                bound.last_mut(),
+                &known,
+            )?)
+        } else {
+            self.outputs_fit(&parameters, bound.last_mut(), &known)?;
+            None
         };
         let needs = match wanted.body {
             RoutineBody::Text(_) => Vec::new(),
@@ -71,6 +93,8 @@ impl Executor {
             parameters,
             returns,
             strict: wanted.strict,
+            definer: wanted.definer,
+            path: wanted.path.clone(),
             body: bound.into_iter().map(|one| one.statement).collect(),
             written,
             text: matches!(wanted.body, RoutineBody::Text(_)),
@@ -85,11 +109,12 @@ impl Executor {
             return Err(SqlError::new(state::TOO_LARGE, message));
         }
         let mut parameters: Vec<RoutineParameter> = Vec::new();
-        for Parameter { name, declared, default, .. } in wanted {
+        for Parameter { name, mode, declared, default, .. } in wanted {
             if !name.is_empty() && parameters.iter().any(|own| own.name.eq_ignore_ascii_case(name)) {
                 return Err(bad(format!("parameter name \"{name}\" used more than once")));
             }
-            if default.is_none() && parameters.last().is_some_and(|last| last.default.is_some()) {
+            let last = inputs(&parameters).last();
+            if mode.is_given() && default.is_none() && last.is_some_and(|last| last.default.is_some()) {
                 return Err(bad("input parameters after one with a default value must also have defaults"));
             }
             let ty = self.type_of(declared)?.oid();
@@ -97,7 +122,7 @@ impl Executor {
                 self.check_default(default)?;
             }
             let (name, declared, default) = (name.clone(), declared.clone(), default.clone());
-            parameters.push(RoutineParameter { name, declared, ty, default });
+            parameters.push(RoutineParameter { name, mode: *mode, declared, ty, default });
         }
         Ok(parameters)
     }
@@ -132,12 +157,14 @@ impl Executor {
         if let Some(call) = Call::of(&self.core.catalog, &sql)
             && (call.calls || self.core.catalog.routine(&call.name).is_some())
         {
-            if self.core.catalog.routine(&call.name).is_none() {
+            let Some(routine) = self.core.catalog.routine(&call.name) else {
                 return Err(unknown("procedure", &call.name));
-            }
+            };
+            let called = routine.returns.as_ref().map(|returns| returns.columns.clone());
             let sql = with_numbers(&sql, &known.names);
             let parameters = greatest_number(&sql);
-            return Ok(Bound { statement: RoutineStatement { sql, parameters }, prepared: None });
+            let statement = RoutineStatement { sql, parameters };
+            return Ok(Bound { statement, prepared: None, called });
         }
         if !matches!(kind, StatementKind::Read | StatementKind::Write | StatementKind::Compound) {
             let word =
@@ -155,7 +182,7 @@ impl Executor {
                         return Err(SqlError::new(state::UNKNOWN_PARAMETER, message));
                     }
                     let statement = RoutineStatement { sql, parameters };
-                    return Ok(Bound { statement, prepared: Some(prepared) });
+                    return Ok(Bound { statement, prepared: Some(prepared), called: None });
                 }
                 Err(error) => match self.numbered(kind, &sql, &error, &known.names) {
                     Some(next) => sql = next,
@@ -205,60 +232,110 @@ impl Executor {
         tokens.iter().any(found) || tokens.windows(3).any(schema_and_name) || tokens.windows(2).any(given)
     }
 
-    /// What a function returns. A last statement whose columns have other types is one that casts them.
+    /// What a function returns. Where parameters are its result, what it says of that beside them must be the same.
     fn returns(
         &self,
-        wanted: &ReturnType,
-        name: &str,
+        wanted: Option<&ReturnType>,
+        (name, parameters): (&str, &[RoutineParameter]),
         last: Option<&mut Bound>,
         known: &Known,
     ) -> Result<Returns, SqlError> {
+        let outputs = outputs(parameters);
         let (declared, set, columns) = match wanted {
-            ReturnType::Void => {
+            Some(ReturnType::Void) if outputs.is_empty() => {
                 let (declared, ty) = ("void".to_owned(), SqlType::Void.oid());
                 return Ok(Returns { declared, ty, set: false, columns: Vec::new() });
             }
-            ReturnType::One(declared) => (declared.clone(), false, vec![(name, declared)]),
-            ReturnType::Set(declared) => (format!("SETOF {declared}"), true, vec![(name, declared)]),
-            ReturnType::Table(columns) => {
+            Some(ReturnType::Table(_)) if !outputs.is_empty() => {
+                return Err(bad("OUT and INOUT arguments aren't allowed in TABLE functions"));
+            }
+            Some(wanted) if !outputs.is_empty() => {
+                (self.of_outputs(wanted, &outputs)?, is_set(wanted), outputs)
+            }
+            None => (declared_of(&outputs), false, outputs),
+            Some(ReturnType::One(declared)) => (declared.clone(), false, vec![self.column(name, declared)?]),
+            Some(ReturnType::Set(declared)) => {
+                (format!("SETOF {declared}"), true, vec![self.column(name, declared)?])
+            }
+            Some(ReturnType::Table(columns)) => {
                 let all: Vec<String> =
                     columns.iter().map(|(name, declared)| format!("{} {declared}", quoted(name))).collect();
-                let columns = columns.iter().map(|(name, declared)| (name.as_str(), declared)).collect();
-                (format!("TABLE({})", all.join(", ")), true, columns)
+                let columns = columns.iter().map(|(name, declared)| self.column(name, declared));
+                (format!("TABLE({})", all.join(", ")), true, columns.collect::<Result<_, _>>()?)
+            }
+            Some(ReturnType::Void | ReturnType::Record(_)) => {
+                return Err(SqlError::not_supported("RETURNS record without OUT parameters")
+                    .with_hint("write RETURNS TABLE (name type, ...)"));
             }
         };
-        let columns: Vec<ViewColumn> = columns
-            .into_iter()
-            .map(|(name, declared)| {
-                let ty = self.type_of(declared)?.oid();
-                Ok(ViewColumn { name: name.to_owned(), ty, declared: declared.clone() })
-            })
-            .collect::<Result<_, SqlError>>()?;
+        self.last_fits(&declared, &columns, last, known)?;
+        let ty = if let [one] = &columns[..] { one.ty } else { SqlType::Unknown.oid() };
+        Ok(Returns { declared, ty, set, columns })
+    }
+
+    fn column(&self, name: &str, declared: &str) -> Result<ViewColumn, SqlError> {
+        let ty = self.type_of(declared)?.oid();
+        Ok(ViewColumn { name: name.to_owned(), ty, declared: declared.to_owned() })
+    }
+
+    /// What a function says of its result whose parameters are that.
+    fn of_outputs(&self, wanted: &ReturnType, outputs: &[ViewColumn]) -> Result<String, SqlError> {
+        let fits = match (wanted, outputs) {
+            (ReturnType::One(declared) | ReturnType::Set(declared), [one]) => {
+                self.type_of(declared)?.oid() == one.ty
+            }
+            (ReturnType::Record(_), [_, _, ..]) => true,
+            _ => false,
+        };
+        let declared = declared_of(outputs);
+        if !fits {
+            let message = format!("function result type must be {declared} because of OUT parameters");
+            return Err(bad(message));
+        }
+        Ok(if is_set(wanted) { format!("SETOF {declared}") } else { declared })
+    }
+
+    /// What a procedure answers with must be what its last statement gives.
+    fn outputs_fit(
+        &self,
+        parameters: &[RoutineParameter],
+        last: Option<&mut Bound>,
+        known: &Known,
+    ) -> Result<(), SqlError> {
+        let outputs = outputs(parameters);
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        self.last_fits(&declared_of(&outputs), &outputs, last, known)
+    }
+
+    /// Whether the last statement gives these columns. One whose columns have other types is one that casts them.
+    fn last_fits(
+        &self,
+        declared: &str,
+        columns: &[ViewColumn],
+        last: Option<&mut Bound>,
+        known: &Known,
+    ) -> Result<(), SqlError> {
         let mismatch = |detail: &str| {
             Err(bad(format!("return type mismatch in function declared to return {declared}"))
                 .with_detail(detail))
         };
-        let last = match last {
-            Some(last) if last.prepared.is_some() => last,
-            _ => {
-                return mismatch(
-                    "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
-                );
-            }
-        };
-        let own = last.prepared.as_ref().and_then(|prepared| prepared.plan().columns()).unwrap_or_default();
+        let no_rows = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.";
+        let Some(last) = last else { return mismatch(no_rows) };
+        let Some(own) = last.types() else { return mismatch(no_rows) };
         if own.len() != columns.len() {
             return mismatch(&format!("Final statement returns {} columns.", own.len()));
         }
-        let agree = own.iter().zip(&columns).all(|(own, column)| own.ty.oid() == column.ty);
+        let agree = own.iter().zip(columns).all(|(own, column)| *own == column.ty);
         if !agree {
-            let cast = cast(&last.statement.sql, &columns);
+            let cast = cast(&last.statement.sql, columns);
             let reads = kind_of(&last.statement.sql)? == StatementKind::Read;
             let Some(cast) = Some(cast).filter(|_| reads) else {
                 let names = |types: &mut dyn Iterator<Item = Option<SqlType>>| {
                     types.flatten().map(SqlType::sql_name).collect::<Vec<_>>().join(", ")
                 };
-                let given = names(&mut own.iter().map(|own| Some(own.ty)));
+                let given = names(&mut own.iter().map(|own| SqlType::of_oid(*own)));
                 let asked = names(&mut columns.iter().map(|column| SqlType::of_oid(column.ty)));
                 return mismatch(&format!("Final statement returns {given} instead of {asked}."));
             };
@@ -266,9 +343,34 @@ impl Executor {
             let bound = self.bound(&cast, known)?;
             *last = Bound { statement: RoutineStatement { parameters, ..bound.statement }, ..bound };
         }
-        let ty = if let [one] = &columns[..] { one.ty } else { SqlType::Unknown.oid() };
-        Ok(Returns { declared, ty, set, columns })
+        Ok(())
     }
+}
+
+fn inputs(parameters: &[RoutineParameter]) -> impl Iterator<Item = &RoutineParameter> {
+    parameters.iter().filter(|own| own.mode.is_given())
+}
+
+/// The columns that parameters make.
+fn outputs(parameters: &[RoutineParameter]) -> Vec<ViewColumn> {
+    let outputs = parameters.iter().filter(|own| own.mode.is_answered());
+    outputs.enumerate().map(|(at, own)| own.column(at)).collect()
+}
+
+/// The type of a result with these columns.
+fn declared_of(outputs: &[ViewColumn]) -> String {
+    if let [one] = outputs { one.declared.clone() } else { "record".to_owned() }
+}
+
+fn is_set(wanted: &ReturnType) -> bool {
+    matches!(wanted, ReturnType::Set(_) | ReturnType::Record(true))
+}
+
+/// Whether our own functions, and tables that are called like functions, have this name.
+fn is_built_in(name: &str) -> bool {
+    pgcatalog::function::returns(name).is_some()
+        || pgcatalog::system::is_function(name)
+        || pgcatalog::system::row_function(name).is_some()
 }
 
 /// A name in its schema.

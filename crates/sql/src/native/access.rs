@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
-use store::{Index, IndexScan, ReadError, RowBuf, Table, View};
+use store::{ElementsOf, Index, IndexScan, ReadError, RowBuf, Table, View};
 
 use super::expr::Beyond;
 use super::scope::Row;
@@ -254,7 +254,8 @@ impl Access {
     ) -> Option<Self> {
         let serves = |index: &Arc<Index>| {
             let def = index.def();
-            index.is_usable() && def.predicate.is_none() && def.elements == Some(column)
+            let of_array = def.elements == Some(column) && index.elements_of() == ElementsOf::Array;
+            index.is_usable() && def.predicate.is_none() && of_array
         };
         let index = table.indexes().iter().position(serves)?;
         let (operands, listed) = match wanted {

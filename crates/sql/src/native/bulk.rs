@@ -9,7 +9,7 @@ use std::sync::Arc;
 use store::value::{Value, ValueRef};
 use store::{Change, Expect, Table, Write};
 
-use super::single::{empty_write, is_plain, is_routed, stands_for_key};
+use super::single::{empty_write, is_key_alone, is_plain, is_routed};
 use crate::core::Core;
 use crate::done::Done;
 use crate::error::SqlError;
@@ -47,10 +47,9 @@ impl BulkPlan {
         {
             return None;
         }
-        let alone = table.indexes().iter().all(|index| !index.def().unique || stands_for_key(table, index));
         let expect = match plan.conflict {
             OnConflict::Abort => Expect::Absent,
-            OnConflict::Replace if alone => Expect::Anything,
+            OnConflict::Replace if is_key_alone(table) => Expect::Anything,
             _ => return None,
         };
         let stored = |target: &Target| match target {

@@ -8,7 +8,7 @@ use store::{Expect, Outcome, Removals, RowBuf, Table, WriteError};
 use super::Ran;
 use super::access::{Access, Range, Stop, Walk, Way};
 use crate::core::Core;
-use crate::done::Done;
+use crate::done::{Done, Invalidation};
 use crate::error::{SqlError, state};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
 
@@ -54,7 +54,8 @@ impl Deletion {
                 Way::Key => return delete_one(core, only, parameters, key).map(Ran::Done),
                 Way::All => {
                     if let Some(rows) = delete_whole(core, table, row)? {
-                        return Ok(Ran::Done(Done::wrote(TAG, rows)));
+                        let done = Done::wrote(TAG, rows);
+                        return Ok(Ran::Done(done.invalidating(table.id(), Invalidation::Deleted)));
                     }
                 }
                 Way::Keys | Way::Index(_) | Way::Elements(..) => {}
@@ -62,7 +63,10 @@ impl Deletion {
         }
         let list = listed(core, branches, parameters)?;
         let is_meant = |row: &RowBuf| branches.iter().any(|branch| branch.is_true_of(parameters, row));
-        remove_listed(core, table, list, row, is_meant).map(Ran::Done)
+        let done = remove_listed(core, table, list, row, is_meant)?;
+        let of_one = matches!(&**branches, [Access { way: Way::Key, .. }]);
+        let done = if of_one { done } else { done.invalidating(table.id(), Invalidation::Deleted) };
+        Ok(Ran::Done(done))
     }
 }
 

@@ -129,8 +129,9 @@ impl NativePlan {
         match &self.job {
             Job::Query(query) => query.runs_with(core, parameters),
             Job::Delete(deletion) => deletion.is_plain(parameters),
-            // Within a transaction, what a row breaks is found by the general way.
-            Job::Write { .. } => !core.in_transaction(),
+            Job::Write { single, .. } => {
+                !core.in_transaction() || single.as_ref().is_some_and(|single| single.runs_in(core))
+            }
         }
     }
 

@@ -92,7 +92,7 @@ impl Query {
         out: &mut dyn RowSink,
     ) -> Result<Ran<'c>, SqlError> {
         let Some(extent) = self.extent.of(parameters) else { return Ok(Ran::Left(None)) };
-        let mut view = core.view();
+        let mut view = core.view().of_query();
         let Self { source, filter, output, columns, extent: Extent { reverse, .. } } = self;
         let columns = columns.as_deref().or(described).unwrap_or_default();
         let mut walk = Walk::new(core, &view, parameters);
@@ -127,7 +127,8 @@ impl Query {
         match result {
             Ok(rows) => {
                 let by = ComputedBy::Native;
-                Ok(Ran::Done(Done { kind: DoneKind::Rows, affected: rows, tag: "SELECT", by }))
+                let (kind, tag) = (DoneKind::Rows, "SELECT");
+                Ok(Ran::Done(Done { kind, affected: rows, tag, by, invalidated: None }))
             }
             Err(Stop::Failed(error)) => Err(*error),
             Err(Stop::Beyond | Stop::Enough) => {

@@ -29,6 +29,8 @@ const COLUMNS_MAX: usize = 16;
 pub(super) struct SinglePlan {
     table: Arc<Table>,
     verb: Verb,
+    /// The key is all that a row may break.
+    key_alone: bool,
     /// The row as it is.
     old: RowBuf,
     /// The one write, kept so that its buffers are used again.
@@ -86,9 +88,14 @@ pub(super) fn is_plain(def: &TableDef) -> bool {
 }
 
 /// Whether an index says nothing that the key does not say.
-pub(super) fn stands_for_key(table: &Table, index: &Index) -> bool {
+fn stands_for_key(table: &Table, index: &Index) -> bool {
     let columns = &index.def().columns;
     *columns == table.def().primary_key && (0..columns.len()).all(|at| index.collation(at).is_binary())
+}
+
+/// Whether the key is the only unique thing of a table.
+pub(super) fn is_key_alone(table: &Table) -> bool {
+    table.indexes().iter().all(|index| !index.def().unique || stands_for_key(table, index))
 }
 
 /// A write without a key or a row.
@@ -106,7 +113,14 @@ pub(super) fn empty_write(table: &Arc<Table>, expect: Expect) -> Write {
 impl SinglePlan {
     pub(super) fn new(table: &Arc<Table>, verb: Verb) -> Self {
         let write = empty_write(table, Expect::Anything);
-        Self { table: Arc::clone(table), verb, old: RowBuf::new(), write }
+        let key_alone = is_key_alone(table);
+        Self { table: Arc::clone(table), verb, key_alone, old: RowBuf::new(), write }
+    }
+
+    /// Whether it runs here: within a transaction, what a row breaks is reported at once, and only a look at the key is
+    /// taken for that.
+    pub(super) fn runs_in(&self, core: &Core) -> bool {
+        self.key_alone || !core.in_transaction()
     }
 
     pub(super) fn tag(&self) -> &'static str {
@@ -118,11 +132,11 @@ impl SinglePlan {
 
     /// Runs the statement; `None` where the general plan must.
     pub(super) fn run(&mut self, core: &Core, parameters: &[Value]) -> Result<Option<Done>, SqlError> {
-        if core.in_transaction() {
+        if !self.runs_in(core) {
             return Ok(None);
         }
         for _ in 0..RETRIES_MAX {
-            let Self { table, verb, old, write } = self;
+            let Self { table, verb, old, write, .. } = self;
             let step = match verb {
                 Verb::Insert { cells, conflict } => {
                     insert(core, table, cells, conflict, parameters, old, write)
@@ -132,14 +146,19 @@ impl SinglePlan {
             let is_new = matches!(step, Step::Insert);
             let (tag, written) = match (step, &write.change) {
                 (Step::Done(done), _) => return Ok(Some(done)),
-                (Step::Insert, _) => ("INSERT", core.store.commit(std::slice::from_ref(&*write))),
-                (Step::Rewrite(tag, met), Change::Put(row)) => {
-                    (tag, core.store.rewrite(table, &met, old, row))
+                (Step::Insert, _) if core.in_transaction() => ("INSERT", join(core, write)),
+                (Step::Insert, _) => ("INSERT", core.store.commit(std::slice::from_ref(&*write)).map(drop)),
+                (Step::Rewrite(tag, Found::Stored(met)), Change::Put(row)) => {
+                    (tag, core.store.rewrite(table, &met, old, row).map(drop))
+                }
+                (Step::Rewrite(tag, Found::Seen), _) => {
+                    write.expect = Expect::Version(old.cas());
+                    (tag, join(core, write))
                 }
                 (Step::Rewrite(..) | Step::General, _) => return Ok(None),
             };
             match written {
-                Ok(_) => {
+                Ok(()) => {
                     if is_new {
                         core.sight.note_inserted(table, &write.key);
                     }
@@ -169,9 +188,30 @@ enum Step {
     Done(Done),
     /// The write is ready, and its row is a new one.
     Insert,
-    /// The write is ready, and its row is another version of the one that was met.
-    Rewrite(&'static str, Met),
+    /// The write is ready, and its row is another version of the one that was found.
+    Rewrite(&'static str, Found),
     General,
+}
+
+/// A row that was found under the key.
+enum Found {
+    /// In the store, and where.
+    Stored(Met),
+    /// By a statement of a transaction, which may have written it.
+    Seen,
+}
+
+/// Copies the row under a key, if there is one.
+fn find(core: &Core, table: &Table, key: &[u8], old: &mut RowBuf) -> Result<Option<Found>, SqlError> {
+    if core.in_transaction() {
+        return Ok(core.view().get(table, key, old)?.then_some(Found::Seen));
+    }
+    Ok(core.store.meet(table, key, core.store.now(), old).map(Found::Stored))
+}
+
+/// Hands the write to its transaction.
+fn join(core: &Core, write: &Write) -> Result<(), WriteError> {
+    core.apply(&mut vec![write.clone()])
 }
 
 fn insert(
@@ -197,13 +237,19 @@ fn insert(
         Conflict::Abort | Conflict::Leave => Expect::Absent,
         Conflict::Replace => Expect::Anything,
         Conflict::Update(sets) => {
-            if let Some(met) = core.store.meet(table, &write.key, core.store.now(), old) {
+            if let Some(found) = find(core, table, &write.key, old)? {
                 let fits = rewrite((table, old), Standing::Values(values), parameters, sets, write)?;
-                return Ok(if fits { Step::Rewrite("INSERT", met) } else { Step::General });
+                return Ok(if fits { Step::Rewrite("INSERT", found) } else { Step::General });
             }
             Expect::Absent
         }
     };
+    // The store would say it when the transaction ends.
+    let early = core.in_transaction() && matches!(conflict, Conflict::Abort | Conflict::Leave);
+    if early && find(core, table, &write.key, old)?.is_some() {
+        let leaves = matches!(conflict, Conflict::Leave);
+        return Ok(if leaves { Step::Done(Done::wrote("INSERT", 0)) } else { Step::General });
+    }
     let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
     row.payload.clear();
     table.encode_payload(values, &mut row.payload)?;
@@ -224,9 +270,9 @@ fn update(
         return nothing;
     }
     let table = &access.table;
-    let Some(met) = core.store.meet(table, &write.key, core.store.now(), old) else { return nothing };
+    let Some(found) = find(core, table, &write.key, old)? else { return nothing };
     let fits = rewrite((table, old), Standing::Nothing, parameters, sets, write)?;
-    Ok(if fits { Step::Rewrite("UPDATE", met) } else { Step::General })
+    Ok(if fits { Step::Rewrite("UPDATE", found) } else { Step::General })
 }
 
 /// The row as it is, with the assignments. The write has its key already; False: the general plan must.

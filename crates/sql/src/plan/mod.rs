@@ -4,6 +4,7 @@ pub(crate) mod compound;
 pub(crate) mod explain;
 
 use dialect::lowered::Write;
+use store::definition::SqlType;
 use store::value::Value;
 
 use compound::Compound;
@@ -159,12 +160,14 @@ impl Plan {
         }
     }
 
-    /// Which values of such rows are decimal numbers.
-    pub(crate) fn decimals(&self) -> Vec<usize> {
+    /// Which values of such rows go to columns of these types.
+    pub(crate) fn values_of(&self, types: &[SqlType]) -> Vec<usize> {
         match self {
             Self::Read(_) | Self::Explained(_) | Self::Compound(_) => Vec::new(),
-            Self::Write(plan) => plan.decimals(),
-            Self::Native { general, .. } => general.plan().map(Self::decimals).unwrap_or_default(),
+            Self::Write(plan) => plan.values_of(types),
+            Self::Native { general, .. } => {
+                general.plan().map(|plan| plan.values_of(types)).unwrap_or_default()
+            }
         }
     }
 

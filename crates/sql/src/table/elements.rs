@@ -1,11 +1,12 @@
-//! Rows by the elements of an array: what is asked of these, and what of an index over them leads to the rows.
+//! Rows by the elements of an array or of JSON: what is asked of these, and what of an index over them leads to the
+//! rows.
 
 use std::sync::Arc;
 
 use sqlite::{Connection, Operation};
 use store::definition::Collation;
 use store::value::{Value, ValueRef};
-use store::{ElementKeys, Index, KeyBounds, ReadError, RowBuf, Table, View, elements_of};
+use store::{ElementKeys, ElementsOf, Index, KeyBounds, ReadError, RowBuf, Table, View};
 
 use super::keys::KeyList;
 
@@ -16,6 +17,8 @@ pub(crate) enum Asked {
     Has,
     /// Whether all of these are among them: `array @> these`.
     Contains,
+    /// The same of what is in the JSON that is asked for, and more that the index does not know: `jsonb @> these`.
+    ContainsJson,
     /// Whether one of these is among them: `array && these`.
     Overlaps,
 }
@@ -32,27 +35,32 @@ pub(crate) enum Lead {
 }
 
 impl Asked {
-    /// The functions that ask so; the best to find rows by first.
-    pub(super) const ALL: [(Self, &'static str, &'static str); 3] = [
-        (Self::Has, "array_has", "has"),
-        (Self::Contains, "array_contains", "@>"),
-        (Self::Overlaps, "array_overlaps", "&&"),
+    /// The functions that ask so, of what, and their words in a plan; the best to find rows by first.
+    pub(super) const ALL: [(Self, ElementsOf, &'static str, &'static str); 7] = [
+        (Self::Has, ElementsOf::Array, "array_has", "has"),
+        (Self::Has, ElementsOf::Json, "jsonb_exists", "?"),
+        (Self::Contains, ElementsOf::Array, "array_contains", "@>"),
+        (Self::Contains, ElementsOf::Json, "jsonb_exists_all", "?&"),
+        (Self::ContainsJson, ElementsOf::Json, "jsonb_contains", "@>"),
+        (Self::Overlaps, ElementsOf::Array, "array_overlaps", "&&"),
+        (Self::Overlaps, ElementsOf::Json, "jsonb_exists_any", "?|"),
     ];
 
     /// The functions as a connection knows them.
     pub(super) fn operations(connection: &Connection) -> Vec<Operation> {
-        Self::ALL.iter().filter_map(|(_, function, _)| connection.operation(function)).collect()
+        Self::ALL.iter().filter_map(|(.., function, _)| connection.operation(function)).collect()
     }
 
     /// The number of a function among them.
     pub(super) fn number(function: &str) -> Option<u8> {
-        let at = Self::ALL.iter().position(|(_, own, _)| *own == function)?;
+        let at = Self::ALL.iter().position(|(.., own, _)| *own == function)?;
         u8::try_from(at).ok()
     }
 
-    /// What a function asks.
+    /// What a function asks of an array.
     pub(crate) fn of(function: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, own, _)| *own == function).map(|(asked, ..)| *asked)
+        let found = Self::ALL.iter().find(|(_, of, own, _)| *own == function && *of == ElementsOf::Array);
+        found.map(|(asked, ..)| *asked)
     }
 
     /// The elements that are asked for by a value, or by an array of them; `None`: by NULL, which no row has.
@@ -60,14 +68,15 @@ impl Asked {
         match (self, value) {
             (_, ValueRef::Null) => None,
             (Self::Has, value) => Some(vec![value.to_owned()]),
-            (Self::Contains | Self::Overlaps, array) => Some(elements_of(array)),
+            (Self::Contains | Self::Overlaps, array) => Some(ElementsOf::Array.list(array)),
+            (Self::ContainsJson, json) => Some(ElementsOf::Json.list(json)),
         }
     }
 
     /// What leads to the rows.
     pub(crate) fn lead(self, view: &View<'_>, index: &Index, wanted: Vec<Value>) -> Lead {
         let mut any = wanted;
-        if self != Self::Contains {
+        if !matches!(self, Self::Contains | Self::ContainsJson) {
             return if any.is_empty() { Lead::Nothing } else { Lead::Elements { any, exact: true } };
         }
         let exact = any.len() == 1;
@@ -81,11 +90,11 @@ impl Asked {
 
     /// Whether an array has what is asked for.
     pub(crate) fn is_true_of(self, array: ValueRef<'_>, wanted: &[Value]) -> bool {
-        let keys = ElementKeys::of(array);
+        let keys = ElementKeys::of(array, ElementsOf::Array);
         let has = |value: &Value| keys.contains(value.as_ref(), Collation::Binary);
         match self {
             Self::Has | Self::Overlaps => wanted.iter().any(has),
-            Self::Contains => wanted.iter().all(has),
+            Self::Contains | Self::ContainsJson => wanted.iter().all(has),
         }
     }
 }

@@ -8,7 +8,7 @@ use pgcatalog::shape::{Column, Head, Shape};
 use sqlite::{Constraint, Operator, Request};
 use store::definition::{Collation, ColumnKind};
 use store::value::{Value, ValueRef};
-use store::{Index, KeyBounds, Store, Table, elements_of};
+use store::{Index, KeyBounds, Store, Table};
 
 use super::coerce::{Sought, bound, sought};
 use super::elements::Asked;
@@ -405,7 +405,8 @@ impl Planner<'_, '_> {
         if !index.is_usable() || predicate.is_some_and(|condition| condition.is_none()) {
             return None;
         }
-        let mut ways = (0..).zip(Asked::ALL).filter_map(|(number, (asked, _, words))| {
+        let known = (0..).zip(Asked::ALL).filter(|(_, (_, of, ..))| *of == index.elements_of());
+        let mut ways = known.filter_map(|(number, (asked, .., words))| {
             let asks = |condition: &&Condition<'_>| {
                 condition.constraint.operator == Operator::Function(number)
                     && self.is_about(condition.constraint, Some(array))
@@ -429,10 +430,12 @@ impl Planner<'_, '_> {
     fn estimate_elements(&self, index: &Index, asked: Asked, wanted: Option<ValueRef<'_>>) -> u64 {
         let view = self.store.view();
         let of = |value: &Value| view.estimate(index, &KeyBounds::equal(vec![value.clone()]));
+        let wanted = wanted.map(|value| asked.wanted(value).unwrap_or_default());
         let rows = match (asked, wanted) {
-            (Asked::Has, Some(value)) => of(&value.to_owned()),
-            (Asked::Contains, Some(array)) => elements_of(array).iter().map(of).min().unwrap_or(self.rows),
-            (Asked::Overlaps, Some(array)) => elements_of(array).iter().map(of).sum(),
+            (Asked::Has | Asked::Overlaps, Some(any)) => any.iter().map(of).sum(),
+            (Asked::Contains | Asked::ContainsJson, Some(all)) => {
+                all.iter().map(of).min().unwrap_or(self.rows)
+            }
             // As many rows to an element as SQLite assumes of an index.
             (_, None) => ROWS_PER_ELEMENT,
         };

@@ -14,6 +14,10 @@ pub(crate) struct Call<'a> {
     /// Where the name stands.
     pub(crate) place: usize,
     pub(crate) arguments: Vec<Argument<'a>>,
+    /// It stands in `FROM`.
+    pub(crate) from: bool,
+    /// What it is called behind it.
+    pub(crate) alias: Option<String>,
 }
 
 /// What a call gives.
@@ -40,6 +44,9 @@ impl<'a> Call<'a> {
 
     /// Reads a statement that may be one; `None`: it is another.
     pub(crate) fn of(catalog: &Catalog, sql: &'a str) -> Option<Self> {
+        if !may_be(catalog, sql) {
+            return None;
+        }
         let tokens: Vec<Token<'a>> = Tokens::new(sql).collect();
         let mut rest = &tokens[..];
         while rest.first()?.is_sign(";") {
@@ -57,9 +64,32 @@ impl<'a> Call<'a> {
         let (name, place, behind) = name_of(catalog, rest)?;
         rest = &rest[behind..];
         let (arguments, behind) = arguments_of(sql, rest)?;
-        let ends = is_end(&rest[behind..], calls);
-        ends.then_some(Self { calls, name, place, arguments })
+        let (alias, behind) = if calls { (None, &rest[behind..]) } else { alias_of(&rest[behind..]) };
+        let ends = behind.iter().all(|token| token.is_sign(";"));
+        ends.then_some(Self { calls, name, place, arguments, from, alias })
     }
+}
+
+/// Whether a statement begins as a call does; of others no more is read than this.
+fn may_be(catalog: &Catalog, sql: &str) -> bool {
+    // `SELECT * FROM schema.name (`
+    const HEAD: usize = 7;
+    let head = Tokens::new(sql).skip_while(|token| token.is_sign(";")).take(HEAD);
+    let head: Vec<Token<'_>> = head.collect();
+    match &head[..] {
+        [first, ..] if first.is("CALL") => true,
+        [first, star, from, rest @ ..] if first.is("SELECT") && star.is_sign("*") && from.is("FROM") => {
+            names_routine(catalog, rest)
+        }
+        [first, rest @ ..] if first.is("SELECT") => names_routine(catalog, rest),
+        _ => false,
+    }
+}
+
+fn names_routine(catalog: &Catalog, tokens: &[Token<'_>]) -> bool {
+    name_of(catalog, tokens).is_some_and(|(name, _, behind)| {
+        catalog.routine(&name).is_some() && tokens.get(behind).is_some_and(|next| next.is_sign("("))
+    })
 }
 
 /// A name with its schema, where it stands, and how many tokens it takes.
@@ -118,19 +148,38 @@ fn argument<'a>(sql: &'a str, tokens: &[Token<'a>]) -> Option<Argument<'a>> {
     Some(Argument { name, sql })
 }
 
-/// Whether nothing but an alias stands behind.
-fn is_end(tokens: &[Token<'_>], calls: bool) -> bool {
-    let mut rest = tokens;
-    if !calls && rest.first().is_some_and(|token| token.is("AS")) {
-        rest = rest.get(2..).unwrap_or_default();
-    } else if !calls
-        && rest.first().is_some_and(|token| {
-            matches!(token.kind, Kind::Quoted | Kind::Word)
-                && !token
-                    .is_any(&["WHERE", "ORDER", "LIMIT", "GROUP", "FROM", "UNION", "JOIN", "OFFSET", "FETCH"])
-        })
-    {
-        rest = &rest[1..];
+/// The alias that comes first, and what stands behind it.
+fn alias_of<'t, 'a>(tokens: &'t [Token<'a>]) -> (Option<String>, &'t [Token<'a>]) {
+    const CLAUSES: &[&str] = &[
+        "WHERE",
+        "ORDER",
+        "LIMIT",
+        "GROUP",
+        "FROM",
+        "UNION",
+        "JOIN",
+        "OFFSET",
+        "FETCH",
+        "CROSS",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "INNER",
+        "NATURAL",
+        "EXCEPT",
+        "INTERSECT",
+        "HAVING",
+        "WINDOW",
+        "FOR",
+        "INTO",
+        "WITH",
+    ];
+    let is_name = |token: &&Token<'_>| matches!(token.kind, Kind::Quoted | Kind::Word);
+    match tokens {
+        [word, name, rest @ ..] if word.is("AS") && is_name(&name) => (Some(unquoted(name.text)), rest),
+        [name, rest @ ..] if is_name(&name) && !name.is_any(CLAUSES) && !name.is("AS") => {
+            (Some(unquoted(name.text)), rest)
+        }
+        _ => (None, tokens),
     }
-    rest.iter().all(|token| token.is_sign(";"))
 }

@@ -164,6 +164,8 @@ fn explained<'a>(
         Some(options) if write || read => Ok(StatementKind::Explain(options)),
         None if write => Ok(StatementKind::ExplainWrite(verb.start)),
         None if read => Ok(StatementKind::ExplainRead),
+        // PostgreSQL's grammar has none of it.
+        _ if verb.is("CALL") => Err(SqlError::syntax(sql, &verb)),
         _ => Err(SqlError::not_supported(format!("EXPLAIN of {}", verb.text.to_ascii_uppercase()))),
     }
 }

@@ -6,6 +6,7 @@
 
 use memchr::memchr;
 use sqltext::value::number;
+use store::scalar::numeric::nearest_integer;
 use store::value::ValueRef;
 
 use super::token::{Kind, Tokens, number as number_length, word};
@@ -48,6 +49,17 @@ impl Rows<'_> {
                 _ => ValueRef::Null,
             }),
             Cell::Unescaped(start, end) => ValueRef::Text(&self.unescaped[start..end]),
+        }
+    }
+
+    /// Rounds the numbers of a column, which is one of integers. One that is too great stays, for the column to refuse.
+    pub(crate) fn round(&mut self, at: usize) {
+        for cell in self.cells.iter_mut().skip(at).step_by(self.width) {
+            if let Cell::Number(text) = *cell
+                && let Some(integer) = nearest_integer(text)
+            {
+                *cell = Cell::Value(ValueRef::Integer(integer));
+            }
         }
     }
 

@@ -312,7 +312,7 @@ impl Batch {
             // No memcached key names this row at all.
             return Ok(());
         }
-        let (owner, _) = self.catalog.route(&text);
+        let owner = self.catalog.owner(&text);
         if owner.id() == table.id() {
             return Ok(());
         }

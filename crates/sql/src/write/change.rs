@@ -12,6 +12,7 @@ use super::plan::Run;
 use super::taken::{broken, null_in, taken};
 use super::target::{Draft, Target};
 use crate::core::Core;
+use crate::done::Invalidation;
 use crate::error::{SqlError, state};
 use crate::table::{Identity, ListRow};
 
@@ -106,6 +107,14 @@ impl ChangePlan {
                 ..
             }
         )
+    }
+
+    /// What becomes of its rows, if it makes them invalid.
+    pub(crate) fn invalidates(&self) -> Option<Invalidation> {
+        match &self.kind {
+            ChangeKind::Delete { .. } => Some(Invalidation::Deleted),
+            ChangeKind::Update { heads, .. } => heads.contains(&Target::Stale).then_some(Invalidation::Stale),
+        }
     }
 
     /// Whether it only deletes rows or makes them stale, whatever they hold. With a `LIMIT` it means just the rows that

@@ -4,7 +4,7 @@ use pgcatalog::sequence::{self, Numbered};
 use std::sync::Arc;
 
 use sqlite::{Row, Statement};
-use store::definition::ColumnKind;
+use store::definition::SqlType;
 use store::scalar::has_form;
 use store::value::{Value, ValueRef};
 use store::{Table, WriteError};
@@ -113,12 +113,11 @@ impl WritePlan {
         })
     }
 
-    /// Which values of such rows are decimal numbers.
-    pub(crate) fn decimals(&self) -> Vec<usize> {
+    /// Which values of such rows go to columns of these types.
+    pub(crate) fn values_of(&self, types: &[SqlType]) -> Vec<usize> {
         let Verb::Insert(InsertPlan { targets, .. }) = &self.verb else { return Vec::new() };
-        let kind = |column: usize| self.table.def().columns[column].kind;
-        let decimal = |target: &Target| matches!(target, Target::Stored(column) if kind(*column) == ColumnKind::Numeric);
-        targets.iter().enumerate().filter(|(_, target)| decimal(target)).map(|(at, _)| at).collect()
+        let is_so = |target: &Target| matches!(target, Target::Stored(column) if types.contains(&self.table.column_type(*column)));
+        targets.iter().enumerate().filter(|(_, target)| is_so(target)).map(|(at, _)| at).collect()
     }
 
     pub(crate) fn run(
@@ -162,7 +161,13 @@ impl WritePlan {
             }
         }
         let kind = if returning { DoneKind::Rows } else { DoneKind::Write };
-        Ok(Done { kind, affected: batch.affected(), tag: self.tag(), by: ComputedBy::Sqlite })
+        let (affected, by) = (batch.affected(), ComputedBy::Sqlite);
+        let done = Done { kind, affected, tag: self.tag(), by, invalidated: None };
+        let how = match &self.verb {
+            Verb::Insert(_) => None,
+            Verb::Change(plan) => plan.invalidates(),
+        };
+        Ok(how.map_or(done, |how| done.invalidating(self.table.id(), how)))
     }
 
     /// The columns of its rows; `None` when it returns none.

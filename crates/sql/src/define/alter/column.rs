@@ -162,10 +162,11 @@ impl Change<'_> {
             finished.default = Some(finished.accept(default)?);
         }
         refuse_type_change(def, at)?;
-        let sql = match using {
-            Some(using) => self.words.expression(using)?,
-            None => quoted_name(&old.name),
+        let (sql, from) = match using {
+            Some(using) => self.words.typed(&using.node, using.tokens.clone())?,
+            None => (quoted_name(&old.name), Some(old.sql_type())),
         };
+        let sql = dialect::definition::stored(sql, from, plain.sql_type());
         self.replace(def, plain, finished, sql)
     }
 
@@ -246,6 +247,8 @@ pub(in crate::define) fn refuse_type_change(def: &TableDef, at: usize) -> Result
     let index = || def.indexes.iter().find(|index| index.reads().any(|read| read == at));
     let why = if def.is_key(at) || def.options.value == Some(at) {
         "which is the key or the value column of memcached clients".to_owned()
+    } else if def.options.tags == Some(at) {
+        "which is the tags column of memcached clients".to_owned()
     } else if column.generated.is_some() || column.identity.is_some() {
         "which the server computes".to_owned()
     } else if let Some(index) = index() {

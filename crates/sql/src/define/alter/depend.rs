@@ -13,6 +13,8 @@ pub(super) fn check_droppable(def: &TableDef, at: usize) -> Result<(), SqlError>
         "it is part of the primary key".to_owned()
     } else if def.options.value == Some(at) {
         "it is the value column of memcached clients".to_owned()
+    } else if def.options.tags == Some(at) {
+        "it is the tags column of memcached clients".to_owned()
     } else if let Some(index) = index() {
         format!("index \"{}\" has it", index.name)
     } else if def.visible_columns().count() == 1 {

@@ -13,6 +13,7 @@ use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOpt
 
 use self::depend::{check_droppable, dependents};
 use super::drop::{is_of_key, last_reader_of};
+use super::server;
 use super::undo::{Undo, redefine, undo_all};
 use super::words::Words;
 use super::{Defined, Note};
@@ -136,10 +137,19 @@ impl Change<'_> {
     }
 
     fn options(
-        &self,
+        &mut self,
         mut change: impl FnMut(&mut TableOptions, &[ColumnDef]) -> Result<(), DefinitionError>,
     ) -> Result<(), SqlError> {
-        Ok(self.core.store.set_options(&self.table, &mut change)?)
+        // Before the lock of the definitions is taken: a source is asked over the network.
+        let mut wanted = self.def()?;
+        let before = (wanted.options.source.clone(), wanted.options.depends.clone());
+        change(&mut wanted.options, &wanted.columns)?;
+        if before != (wanted.options.source.clone(), wanted.options.depends.clone()) {
+            server::check_source(self.core, &wanted)?;
+        }
+        let claimed = self.core.store.set_options(&self.table, &mut change)?;
+        self.notes.extend(Note::claimed(claimed, wanted.options.prefix.as_deref()));
+        Ok(())
     }
 
     /// The definition as it is now.
@@ -246,7 +256,8 @@ impl Change<'_> {
     fn drop_constraints_of(&self, name: &str) -> Result<(), SqlError> {
         let def = self.def()?;
         let Some(at) = def.column_index(name) else { return Ok(()) };
-        if def.is_key(at) || def.options.value == Some(at) || def.visible_columns().count() == 1 {
+        let is_memcached = [def.options.value, def.options.tags].contains(&Some(at));
+        if def.is_key(at) || is_memcached || def.visible_columns().count() == 1 {
             return Ok(());
         }
         for index in dependents(&def, at) {

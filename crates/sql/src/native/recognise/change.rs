@@ -12,7 +12,7 @@ use super::super::access::Way;
 use super::super::bulk::BulkPlan;
 use super::super::delete::Deletion;
 use super::super::scope::Scope;
-use super::super::single::{Conflict, Sets, SinglePlan, Verb, is_open_to, stands_for_key};
+use super::super::single::{Conflict, Sets, SinglePlan, Verb, is_key_alone, is_open_to};
 use super::super::{Job, NativePlan};
 use super::condition::{Where, branches};
 use super::names::{changed, place};
@@ -100,12 +100,10 @@ fn cells(table: &Arc<Table>, names: Option<&[String]>, row: &[Operand]) -> Optio
 }
 
 fn conflict(scope: &Scope, or: Option<Resolve>, clauses: &[Clause]) -> Option<Conflict> {
-    let table = &scope.first.table;
-    let alone = table.indexes().iter().all(|index| !index.def().unique || stands_for_key(table, index));
     match (or, clauses) {
         (None | Some(Resolve::Abort), []) => Some(Conflict::Abort),
         // Other unique values may be in the way too.
-        _ if !alone => None,
+        _ if !is_key_alone(&scope.first.table) => None,
         (Some(Resolve::Replace), []) => Some(Conflict::Replace),
         (Some(Resolve::Ignore), []) => Some(Conflict::Leave),
         (None, [Clause { target, update }]) => {

@@ -162,7 +162,7 @@ impl Explained {
         for row in &rows {
             out.row(&[ValueRef::Text(row)])?;
         }
-        Ok(Done { kind: DoneKind::Rows, affected: rows.len() as u64, tag: EXPLAIN, by })
+        Ok(Done { kind: DoneKind::Rows, affected: rows.len() as u64, tag: EXPLAIN, by, invalidated: None })
     }
 
     fn analyze(&mut self, core: &Core, parameters: &[Value]) -> Result<Ran, SqlError> {
