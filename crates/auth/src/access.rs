@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::known::KnownPasswords;
 use crate::roles::Roles;
-use crate::rules::{Method, Peer, Protocol, Rules, WrongCertificate};
+use crate::rules::{Method, Origin, Peer, Protocol, Rules, WrongCertificate};
 use crate::scram::{Exchange, ScramError, name_of};
 use crate::users::Users;
 use crate::verifier::Verifier;
@@ -117,6 +117,33 @@ impl Access {
         }
     }
 
+    /// What the rules say of a peer by HTTP that shows no password. `None`: it must show one.
+    pub fn admit_by_http(&self, peer: Peer<'_>) -> Option<Result<Authenticated, Refusal>> {
+        match self.rules.at_first(peer) {
+            Method::Trust => Some(Ok(Authenticated { role: None })),
+            Method::Reject => Some(Err(Refusal::Rule)),
+            _ => None,
+        }
+    }
+
+    /// Checks a password that a peer shows by HTTP. Takes about a millisecond, unless it was right before. A rule that
+    /// asks for SCRAM means that nobody on the way may hear the password: on this machine nobody does.
+    pub fn check_by_http(
+        &self,
+        known: &KnownPasswords,
+        peer: Peer<'_>,
+        role: &str,
+        password: &str,
+    ) -> Result<Authenticated, Refusal> {
+        let proved = self.check_password(known, role, password)?;
+        let local = matches!(peer.origin, Origin::Network(address, _) if address.is_loopback());
+        match self.roles.as_ref().map(|roles| self.rules.method(peer, role, roles)) {
+            Some(Method::Password | Method::Trust) => Ok(proved),
+            Some(Method::Scram) if local => Ok(proved),
+            _ => Err(Refusal::Rule),
+        }
+    }
+
     /// Whom a peer's certificate proves it to be, where the rules go by that.
     fn certified(&self, peer: Peer<'_>) -> Option<Authenticated> {
         let (certificate, roles) = (peer.certificate?, self.roles.as_ref()?);
@@ -196,6 +223,13 @@ impl Access {
         self.named(role)
     }
 
+    /// Whether [`Self::check_password`] takes a microsecond, because the password was right before.
+    pub fn knows_password(&self, known: &KnownPasswords, role: &str, password: &str) -> bool {
+        let none = Roles::default();
+        let (verifier, real) = self.roles.as_ref().unwrap_or(&none).verifier_of(role);
+        real && known.has(role, &verifier, password)
+    }
+
     /// The same for a client of memcached's, which shows its password before it is known what the rules ask.
     pub fn check_memcached(
         &self,
@@ -214,8 +248,8 @@ impl Access {
         self.proved_memcached(peer, role, &[Method::Password])
     }
 
-    /// Whether a password of a memcached client's was right before, which takes a microsecond to know.
-    pub fn knows(&self, known: &KnownPasswords, role: &str, password: &str) -> bool {
+    /// Whether [`Self::check_memcached`] takes a microsecond, because the password was right before.
+    pub fn knows_memcached(&self, known: &KnownPasswords, role: &str, password: &str) -> bool {
         let (verifier, real) = self.memcached_verifier_of(role);
         real && known.has(role, &verifier, password)
     }
@@ -270,7 +304,6 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Origin;
 
     fn access(rules: &str) -> Access {
         let roles = "CREATE USER app PASSWORD 'x'; CREATE ROLE team PASSWORD 'x'; CREATE USER old PASSWORD 'x' VALID UNTIL '2001-01-01';";
@@ -312,6 +345,31 @@ mod tests {
             assert_eq!(access.check_password(&known, "nobody", "x"), Err(Refusal::Proof));
         }
         assert_eq!(Access::default().check_password(&known, "app", "x"), Err(Refusal::Proof));
+    }
+
+    #[test]
+    fn by_http() {
+        let access = access(
+            "host all all 127.0.0.1/32 scram-sha-256\nhost all all 10.0.0.0/8 password protocol=http\n\
+             host all all 10.0.0.0/8 scram-sha-256\nhost all all ::1/128 trust",
+        );
+        let known = KnownPasswords::default();
+        let from = |address: &str| Origin::Network(address.parse().unwrap(), false);
+        let by = |origin, protocol| Peer { origin, protocol, database: None, certificate: None };
+        let (here, far, other) = (from("127.0.0.1"), from("10.1.1.1"), from("192.168.1.1"));
+        let trusted = from("::1");
+        assert!(matches!(access.admit_by_http(by(&trusted, Protocol::Http)), Some(Ok(_))));
+        assert_eq!(access.admit_by_http(by(&here, Protocol::Http)), None);
+        assert_eq!(access.admit_by_http(by(&far, Protocol::Http)), None);
+        assert_eq!(access.admit_by_http(by(&other, Protocol::Http)), Some(Err(Refusal::Rule)));
+        let checked = |origin, password| {
+            let who = access.check_by_http(&known, by(origin, Protocol::Http), "app", password);
+            who.map(|who| who.role().map(ToOwned::to_owned))
+        };
+        assert_eq!(checked(&here, "x"), Ok(Some("app".into())), "nobody hears it on this machine");
+        assert_eq!(checked(&far, "x"), Ok(Some("app".into())));
+        assert_eq!(checked(&far, "y"), Err(Refusal::Proof));
+        assert_eq!(checked(&other, "x"), Err(Refusal::Rule));
     }
 
     /// A wrong password, an unknown role, one without a password and one whose password ended are answered alike, and

@@ -38,7 +38,13 @@ pub enum Protocol {
     Sql,
     /// memcached's, text and binary.
     Memcached,
+    /// HTTP: metrics, health, the console.
+    Http,
 }
+
+/// The protocols' names, as rules have them.
+const PROTOCOLS: &[(&str, Protocol)] =
+    &[("memcached", Protocol::Memcached), ("sql", Protocol::Sql), ("http", Protocol::Http)];
 
 /// How a peer proves who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,9 +280,15 @@ impl Rules {
         }
     }
 
-    /// Whether a peer of this address can come in at all by a proof.
+    /// Whether a peer of this address can come in at all by a proof. Over HTTP a role can be proved by its password
+    /// alone.
     pub fn asks_for_proof(&self, protocol: Protocol, address: IpAddr) -> bool {
-        let proves = |method| matches!(method, Method::Scram | Method::Password | Method::Cert);
+        let by_http = protocol == Protocol::Http;
+        let proves = |method| match method {
+            Method::Password => true,
+            Method::Scram | Method::Cert => !by_http,
+            _ => false,
+        };
         self.rules.iter().any(|rule| {
             let covers = rule.addresses.holds(address) || address.is_unspecified();
             rule.kind != Kind::Local && covers && rule.is_of(protocol) && proves(rule.method)
@@ -395,13 +407,18 @@ fn rule(words: &[Option<Word>]) -> Result<Rule, String> {
         return Err("map= is for peer, cert and clientcert=verify-full only".into());
     }
     let plain = matches!(kind, Kind::Host | Kind::HostNoSsl) && !addresses.is_loopback();
-    // memcached's text protocol has no other way to prove a role.
-    if method == Method::Password && plain && options.protocol != Some(Protocol::Memcached) {
+    // memcached's text protocol and browsers have no other way to prove a role.
+    let shows = matches!(options.protocol, Some(Protocol::Memcached | Protocol::Http));
+    if method == Method::Password && plain && !shows {
         return Err(
             "password shows the password to everybody on the way; use hostssl, or scram-sha-256".into()
         );
     }
     Ok(Rule { kind, databases, roles, addresses, method, options })
+}
+
+fn protocol(name: &str) -> Option<Protocol> {
+    PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol)
 }
 
 fn method(name: &str) -> Result<Method, String> {
@@ -474,8 +491,7 @@ impl<'w> Fields<'w> {
         while !self.words.is_empty() {
             let word = &self.word("an option")?.text;
             match word.split_once('=') {
-                Some(("protocol", "memcached")) => options.protocol = Some(Protocol::Memcached),
-                Some(("protocol", "sql")) => options.protocol = Some(Protocol::Sql),
+                Some(("protocol", name)) if protocol(name).is_some() => options.protocol = protocol(name),
                 Some(("clientcert", "verify-ca")) => options.certificate = Some(Demanded::Trusted),
                 Some(("clientcert", "verify-full")) => options.certificate = Some(Demanded::OfRole),
                 Some(("clientname", "CN")) => options.name = NameIn::Cn,
@@ -483,7 +499,7 @@ impl<'w> Fields<'w> {
                 Some(("map", map)) if !map.is_empty() => options.map = Some(map.to_owned()),
                 _ => {
                     return Err(format!(
-                        "'{word}' is no option; there are protocol=memcached or sql, clientcert=verify-ca or verify-full, \
+                        "'{word}' is no option; there are protocol=memcached, sql or http, clientcert=verify-ca or verify-full, \
                          clientname=CN or DN, map=name"
                     ));
                 }
@@ -607,6 +623,11 @@ host   all      all        ::/0                scram-sha-256   protocol=memcache
         assert_eq!(at_first("192.168.0.1"), Method::Reject);
         assert!(rules.asks_for_proof(Protocol::Memcached, "::".parse().unwrap()));
         assert!(!Rules::default().asks_for_proof(Protocol::Sql, "0.0.0.0".parse().unwrap()));
+        let far = "10.0.0.1".parse().unwrap();
+        let by_http = |rule: &str| Rules::parse(rule).unwrap().asks_for_proof(Protocol::Http, far);
+        assert!(!by_http("host all all 10.0.0.0/8 scram-sha-256"), "a browser knows no such exchange");
+        assert!(by_http("host all all 10.0.0.0/8 password protocol=http"));
+        assert!(!by_http("host all all 10.0.0.0/8 password protocol=memcached"));
         assert_eq!(Rules::parse("").unwrap().rules.len(), 0);
     }
 

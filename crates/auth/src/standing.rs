@@ -12,9 +12,6 @@ use sqltext::token::quoted_name;
 
 use crate::limits::STANDING_MAX;
 
-/// What functions and procedures are called where they are yet to be made.
-const OF_FUNCTIONS: [&str; 2] = ["functions", "routines"];
-
 /// A role's name; `None`: everybody.
 type Grantee = Option<String>;
 
@@ -36,6 +33,13 @@ pub struct New {
     pub schema: Option<String>,
     /// What they are.
     pub kind: Kind,
+}
+
+impl New {
+    /// What is granted of them where nobody said otherwise. What is said of a schema is added to what is said of all.
+    fn at_first(&self) -> Vec<Grant> {
+        if self.schema.is_none() { self.kind.of_everybody() } else { Vec::new() }
+    }
 }
 
 /// A statement about these, with its roles found out.
@@ -68,12 +72,6 @@ impl Standing {
         match &change.grants.on {
             GrantedOn::Schemas(schemas) => self.on_schemas(change, schemas)?,
             GrantedOn::Future { schemas, kind, .. } => self.on_future(change, schemas, *kind)?,
-            // Not to keep it would leave open what somebody believes to be closed.
-            GrantedOn::Open(kind) if change.grants.revokes && OF_FUNCTIONS.contains(&kind.as_str()) => {
-                let hint = "REVOKE EXECUTE ON FUNCTION name FROM PUBLIC when the function is made";
-                let error = SqlError::not_supported(format!("to revoke default privileges on {kind}"));
-                return Err(error.with_hint(hint));
-            }
             // Everybody may use the rest.
             _ => {}
         }
@@ -118,7 +116,7 @@ impl Standing {
         let each = change.by.iter().flat_map(|by| places.iter().map(move |schema| (by, schema)));
         for ((by, schema), to) in each.flat_map(|of| change.to.iter().map(move |to| (of, to))) {
             let new = New { by: by.clone(), schema: schema.clone(), kind };
-            let grants = self.defaults.entry(new).or_default();
+            let grants = self.defaults.entry(new).or_insert_with_key(New::at_first);
             let grantable = if change.grants.option { privileges } else { Privileges::NONE };
             let one = Grant { to: to.clone(), by: None, privileges, grantable };
             if change.grants.revokes {
@@ -128,7 +126,7 @@ impl Standing {
                 grant_to(grants, &one);
             }
         }
-        self.defaults.retain(|_, grants| !grants.is_empty());
+        self.defaults.retain(|new, grants| *grants != new.at_first());
         Ok(())
     }
 
@@ -139,7 +137,11 @@ impl Standing {
         let mut found: Vec<String> =
             creators.map(|(schema, _)| format!("privileges for schema {schema}")).collect();
         for (new, grants) in &self.defaults {
-            let what = if new.kind == Kind::Table { "relations" } else { "sequences" };
+            let what = match new.kind {
+                Kind::Table => "relations",
+                Kind::Sequence => "sequences",
+                Kind::Function => "functions",
+            };
             let place = new.schema.as_ref().map(|schema| format!(" in schema {schema}")).unwrap_or_default();
             if new.by == role {
                 found.push(format!(
@@ -168,7 +170,7 @@ impl Standing {
         self.creators.retain(|(_, grantee)| grantee.as_deref() != Some(role));
         self.defaults.retain(|new, grants| {
             grants.retain(|grant| grant.to.as_deref() != Some(role));
-            new.by != role && !grants.is_empty()
+            new.by != role && *grants != new.at_first()
         });
     }
 
@@ -198,6 +200,14 @@ impl fmt::Display for Standing {
             let by = quoted_name(&new.by);
             let place = new.schema.as_ref().map(|schema| format!(" IN SCHEMA {}", quoted_name(schema)));
             let place = place.unwrap_or_default();
+            let kept = |first: &Grant| grants.iter().any(|grant| grant.to == first.to);
+            for gone in new.at_first().iter().filter(|first| !kept(first)) {
+                let (from, plural) = (name(&gone.to), new.kind.plural());
+                writeln!(
+                    f,
+                    "ALTER DEFAULT PRIVILEGES FOR ROLE {by}{place} REVOKE ALL ON {plural} FROM {from};"
+                )?;
+            }
             for grant in grants {
                 let (to, plural) = (name(&grant.to), new.kind.plural());
                 for (privileges, option) in

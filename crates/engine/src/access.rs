@@ -217,9 +217,24 @@ impl AccessControl {
         self.current.load().check_password(&self.known, role, password)
     }
 
-    /// See [`Access::knows`].
-    pub fn knows(&self, role: &str, password: &str) -> bool {
-        self.current.load().knows(&self.known, role, password)
+    /// See [`Access::knows_password`].
+    pub fn knows_password(&self, role: &str, password: &str) -> bool {
+        self.current.load().knows_password(&self.known, role, password)
+    }
+
+    /// See [`Access::knows_memcached`].
+    pub fn knows_memcached(&self, role: &str, password: &str) -> bool {
+        self.current.load().knows_memcached(&self.known, role, password)
+    }
+
+    /// See [`Access::check_by_http`].
+    pub fn check_by_http(
+        &self,
+        peer: Peer<'_>,
+        role: &str,
+        password: &str,
+    ) -> Result<Authenticated, Refusal> {
+        self.current.load().check_by_http(&self.known, peer, role, password)
     }
 
     /// See [`Access::check_memcached`].

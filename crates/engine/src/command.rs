@@ -5,9 +5,13 @@ use store::{
     Store, Touch, WriteError,
 };
 
+use sql::Invalidation;
+
+use crate::activity::Happening;
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::exptime::expiry;
+use crate::latency::Class;
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
 use crate::observe::status;
@@ -66,6 +70,7 @@ impl Session {
     ) -> Result<bool, Answer> {
         self.allow_key(context, key, Command::Get)?;
         fault_point!("get", key);
+        let began = context.begin_timed();
         let route = context.route(key);
         let found = match route.key {
             Ok(key) if route.table.renews() && route.answers_missing(key) => Err(Absence::Missing),
@@ -77,10 +82,12 @@ impl Session {
         if let Err(why @ (Absence::Ended | Absence::Flushed)) = found {
             route.count(if why == Absence::Ended { Counter::GetExpired } else { Counter::GetFlushed });
         }
-        route.count(Counter::CmdGet);
-        route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
+        route.count_get(hit);
         if context.is_observed() {
             context.observe_fetch(key, hit);
+        }
+        if let Some(began) = began {
+            context.end_timed(began, Class::GET);
         }
         Ok(hit)
     }
@@ -100,9 +107,8 @@ impl Session {
             Ok(key) => get_and_touch(&route, key, exptime, sink)?,
             Err(_) => false,
         };
-        route.count(Counter::CmdGet);
+        route.count_get(hit);
         route.count(Counter::CmdTouch);
-        route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
         route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
         if context.is_observed() {
             context.observe_fetch(key, hit);
@@ -125,7 +131,7 @@ impl Session {
             Verb::Append | Verb::Prepend => join(route, verb, value),
             _ => put(route, verb, value.len(), |store, key, expect| {
                 let expiry = expiry(store, exptime);
-                let item = Item { value, client_flags: flags, expiry, cas: None, lease: None };
+                let item = Item { value, client_flags: flags, expiry, cas: None, lease: None, tags: None };
                 store.put_item(route.table, key, &item, expect, route.now)
             }),
         })
@@ -199,6 +205,7 @@ impl Session {
             return refusal;
         }
         fault_point!("store", key);
+        let began = context.begin_timed();
         let route = context.route(key);
         route.count(Counter::CmdSet);
         let answer = match store(&route) {
@@ -208,6 +215,9 @@ impl Session {
         if context.is_observed() {
             let (command, status) = (verb.name(), status(&answer));
             context.observe(key, Seen::Stored { command, status, bytes, exptime });
+        }
+        if let Some(began) = began {
+            context.end_timed(began, Class::SET);
         }
         answer
     }
@@ -229,6 +239,7 @@ impl Session {
             return refusal;
         }
         fault_point!("delete", key);
+        let began = context.begin_timed();
         let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
         let route = context.route(key);
         let outcome = match route.key {
@@ -250,6 +261,9 @@ impl Session {
             let bytes = bytes.filter(|_| answer == Answer::Deleted);
             context.observe(key, Seen::Deleted { command: "delete", bytes });
         }
+        if let Some(began) = began {
+            context.end_timed(began, Class::DELETE);
+        }
         answer
     }
 
@@ -259,6 +273,7 @@ impl Session {
             return refusal;
         }
         fault_point!("arithmetic", key);
+        let began = context.begin_timed();
         let route = context.route(key);
         let Ok(key) = route.key else {
             route.count(if incr { Counter::IncrMisses } else { Counter::DecrMisses });
@@ -271,7 +286,7 @@ impl Session {
             result = number::step(old, !incr, delta, new);
             if result.is_some() { Edited::New } else { Edited::Refused }
         });
-        match (outcome, result) {
+        let answer = match (outcome, result) {
             (Ok(Outcome::Done(_)), Some(number)) => {
                 route.count(if incr { Counter::IncrHits } else { Counter::DecrHits });
                 Answer::Number(number)
@@ -282,7 +297,11 @@ impl Session {
                 Answer::NotFound
             }
             (Err(error), _) => error.into(),
+        };
+        if let Some(began) = began {
+            context.end_timed(began, Class::OTHER);
         }
+        answer
     }
 
     /// `touch`.
@@ -291,6 +310,7 @@ impl Session {
             return refusal;
         }
         fault_point!("touch", key);
+        let began = context.begin_timed();
         let route = context.route(key);
         route.count(Counter::CmdTouch);
         let store = &route.engine.store;
@@ -298,7 +318,7 @@ impl Session {
             Ok(key) => store.touch(route.table, key, expiry(store, exptime), route.now),
             Err(_) => Ok(Outcome::Missing),
         };
-        match outcome {
+        let answer = match outcome {
             Ok(Outcome::Done(_)) => {
                 route.count(Counter::TouchHits);
                 Answer::Touched
@@ -308,7 +328,11 @@ impl Session {
                 Answer::NotFound
             }
             Err(error) => error.into(),
+        };
+        if let Some(began) = began {
+            context.end_timed(began, Class::OTHER);
         }
+        answer
     }
 
     /// `flush_all`: what memcached can reach and was stored until now, or until a moment to come, is gone.
@@ -322,11 +346,25 @@ impl Session {
             return FLUSH_REFUSED;
         }
         let store = &engine.store;
+        let began = store.clock().precise_ns();
+        let catalog = store.catalog();
+        let reached = catalog.tables().filter(|table| table.def().is_flushed());
+        let rows = reached.map(|table| table.stats().rows).sum();
         let at = match expiry(store, delay.unwrap_or(0)) {
             Expiry::At(moment) => Some(moment),
             Expiry::Now | Expiry::Table | Expiry::Never | Expiry::Kept(_) | Expiry::KeptOr(_) => None,
         };
         store.flush_reachable(at);
+        engine.activity.invalidations.keep(Happening {
+            who: self.who("memcached"),
+            statement: delay.map_or_else(|| "flush_all".into(), |delay| format!("flush_all {delay}").into()),
+            parameters: None,
+            table: None,
+            how: Invalidation::Flushed,
+            // One to come does nothing yet.
+            rows: if at.is_some() { 0 } else { rows },
+            took_ns: Some(store.clock().precise_ns().saturating_sub(began)),
+        });
         Answer::Ok
     }
 
@@ -406,7 +444,7 @@ fn put(
     bytes: usize,
     put: impl FnOnce(&Store, &[u8], Expect) -> Result<Outcome, WriteError>,
 ) -> Result<Answer, Answer> {
-    let key = route.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
+    let key = route.key_to_store()?;
     if bytes > route.engine.options.item_size_max {
         return Err(Answer::TooLarge);
     }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::latency::Latencies;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident => $key:literal,)*) => {
         /// What is counted. The names that `stats` uses are beside each.
@@ -26,6 +28,10 @@ counters! {
     CmdMeta => "cmd_meta",
     /// SQL statements.
     CmdSql => "cmd_sql",
+    /// Those of them that memcached's clients sent.
+    SqlByMemcached => "cmd_sql_memcached",
+    /// Those that came by HTTP.
+    SqlByHttp => "cmd_sql_http",
     /// Keys found by `get` and `gets`.
     GetHits => "get_hits",
     /// Keys not found by `get` and `gets`.
@@ -87,6 +93,8 @@ pub(crate) const COUNT: usize = COUNTERS.len();
 #[repr(align(128))]
 pub(crate) struct Counters {
     values: [AtomicU64; COUNT],
+    /// How long commands take. Behind the counters, whose lines are written with each command.
+    pub(crate) latencies: Latencies,
 }
 
 /// The sums over all threads.
@@ -97,7 +105,7 @@ pub struct Totals {
 
 impl Counters {
     pub(crate) fn new() -> Self {
-        Self { values: [const { AtomicU64::new(0) }; COUNT] }
+        Self { values: [const { AtomicU64::new(0) }; COUNT], latencies: Latencies::new() }
     }
 
     /// Adds. Only the owning thread calls this, so a plain load and store suffice.

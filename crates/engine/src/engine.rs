@@ -9,17 +9,19 @@ use std::time::Duration;
 use auth::Authenticated;
 use parking_lot::Mutex;
 use sql::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
-use sql::{Account, Executor, Limits, RuleRunner, SqlError};
+use sql::{Account, Executor, Invalidation, Limits, RuleRunner, SqlError};
 use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::access::AccessControl;
-use crate::activity::Activity;
+use crate::activity::{Activity, Happening, Who};
 use crate::advisory::Locks;
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
 use crate::json;
-use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
+use crate::latency::Spread;
+use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX, TICK_AGE_MAX_NS};
 use crate::prefixes::Prefixes;
+use crate::sources::Sources;
 use crate::watch::{Watched, Watchers};
 
 /// The engine's settings.
@@ -78,6 +80,8 @@ pub struct Engine {
     pub(crate) locks: Locks,
     /// Who may connect, as whom.
     pub access: AccessControl,
+    /// The databases behind the cache.
+    pub sources: Sources,
     /// What all SQL sessions hold between their statements.
     pub(crate) held: Arc<Account>,
     /// The counters of every thread context ever made. Taken for a moment, and only to make a context or to sum up.
@@ -98,7 +102,9 @@ pub struct Engine {
     pub workers: AtomicUsize,
     /// Whether statements that need no SQLite are run without it, where their session says nothing.
     native_execution: AtomicBool,
-    started_ns: u64,
+    pub(crate) started_ns: u64,
+    /// When the housekeeping had its last turn, by the monotonic clock.
+    ticked_ns: AtomicU64,
     /// When it started, by the wall clock.
     pub(crate) started_ms: i64,
     pub(crate) activity: Activity,
@@ -114,7 +120,7 @@ impl Engine {
         let started_ns = store.clock().now_ns();
         let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
         let counts_prefixes = options.stat_delimiter.is_some();
-        let activity = Activity::new(store.clock().clone());
+        let activity = Activity::new(store.clock());
         let locks = Locks::new(store.clock().clone());
         let engine = Self {
             store,
@@ -127,6 +133,7 @@ impl Engine {
             channels: Channels::default(),
             locks,
             access,
+            sources: Sources::default(),
             contexts: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),
@@ -137,6 +144,7 @@ impl Engine {
             workers: AtomicUsize::new(0),
             native_execution: AtomicBool::new(true),
             started_ns,
+            ticked_ns: AtomicU64::new(started_ns),
             started_ms,
             activity,
         };
@@ -210,6 +218,19 @@ impl Engine {
         self.store.tick_with_pauses(pause);
         self.announce();
         self.notify_evictions();
+        self.record_history();
+        // Relaxed: a moment by itself.
+        self.ticked_ns.store(self.store.clock().now_ns(), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds since the housekeeping had its last turn.
+    pub(crate) fn tick_age_ns(&self) -> u64 {
+        self.store.clock().now_ns().saturating_sub(self.ticked_ns.load(Ordering::Relaxed))
+    }
+
+    /// Whether the housekeeping goes on: without it nothing expires in time.
+    pub fn is_alive(&self) -> bool {
+        self.tick_age_ns() <= TICK_AGE_MAX_NS
     }
 
     /// Tells listeners which rows left the tables that name a channel.
@@ -217,6 +238,41 @@ impl Engine {
         for departure in self.store.take_removal_events() {
             self.channels.notify(SERVER_PROCESS, &departure.channel, &announcement(&departure));
         }
+    }
+
+    /// From how many milliseconds on a statement is slow (`log_min_duration_statement`); none: never.
+    /// `value_bytes`: how much of each parameter is noted with it (`log_parameter_max_length`); 0: nothing, and no
+    /// literals.
+    pub fn set_slow_log(&self, from_ms: Option<u64>, value_bytes: usize) {
+        self.activity.slow.set(from_ms, value_bytes);
+    }
+
+    /// Takes note of rows that a source's changes removed or, by an `UPDATE`, made stale, by a statement of this text;
+    /// `whole`: all of the table's.
+    pub fn note_source(
+        &self,
+        source: &str,
+        (table, whole): (&str, bool),
+        statement: &str,
+        rows: u64,
+        took: Duration,
+    ) {
+        if rows == 0 {
+            return;
+        }
+        self.activity.invalidations.keep(Happening {
+            who: Arc::new(Who { role: source.to_owned(), protocol: "source", ..Who::default() }),
+            statement: statement.into(),
+            parameters: None,
+            table: Some(table.to_owned()),
+            how: match (statement.starts_with("UPDATE"), whole) {
+                (true, _) => Invalidation::Stale,
+                (false, true) => Invalidation::Flushed,
+                (false, false) => Invalidation::Deleted,
+            },
+            rows,
+            took_ns: u64::try_from(took.as_nanos()).ok(),
+        });
     }
 
     /// Says how much is logged, and how that is changed.
@@ -301,7 +357,15 @@ impl Engine {
         self.store.clock().now_ns().saturating_sub(self.started_ns) / 1_000_000_000
     }
 
-    fn raw_totals(&self) -> Totals {
+    /// How long the commands of a class took, since the start.
+    pub(crate) fn latency(&self, class: usize) -> Spread {
+        let mut spread = Spread::default();
+        self.contexts.lock().iter().for_each(|counters| counters.latencies.add_to(class, &mut spread));
+        spread
+    }
+
+    /// What was counted since the start.
+    pub(crate) fn raw_totals(&self) -> Totals {
         let mut totals = Totals::zero();
         for counters in self.contexts.lock().iter() {
             totals.add(counters);

@@ -1,15 +1,34 @@
 //! What the system tables ask of the daemon, answered.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use auth::New;
 use sql::{
-    DefaultGrants, Grant, Holder, LockCall, LockFacts, RefusalFacts, RoleCounts, RoleFacts, Server,
-    SessionFacts, SettingFacts, SqlError, StatementFacts,
+    DefaultGrants, Grant, HistoryFacts, Holder, Invalidation, InvalidationFacts, LockCall, LockFacts,
+    RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts,
+    SqlError, StatementFacts,
 };
 
+use store::definition::{Dependence, ServerDef};
+
+use crate::activity::{Happening, Who};
 use crate::engine::Engine;
 use crate::sql_session::{check_notification, settings};
 
 impl Server for Engine {
+    fn source_applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool> {
+        self.sources.applied(name, lsn, wait)
+    }
+
+    fn sources(&self) -> Vec<SourceFacts> {
+        self.sources.all()
+    }
+
+    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError> {
+        self.sources.check(server, depends)
+    }
+
     fn sessions(&self) -> Vec<SessionFacts> {
         self.activity.sessions.all()
     }
@@ -84,6 +103,31 @@ impl Server for Engine {
 
     fn role_counts(&self) -> Vec<RoleCounts> {
         self.access.role_counts()
+    }
+
+    fn slow_statements(&self) -> Vec<SlowFacts> {
+        self.activity.slow.last()
+    }
+
+    fn invalidations(&self) -> Vec<InvalidationFacts> {
+        self.activity.invalidations.last()
+    }
+
+    fn history(&self) -> Vec<HistoryFacts> {
+        self.history()
+    }
+
+    fn note_rule(&self, table: &str, rule: &str, rows: u64, took_ns: u64) {
+        let who = Who { protocol: "rule", ..Who::default() };
+        self.activity.invalidations.keep(Happening {
+            who: Arc::new(who),
+            statement: format!("expiry rule {rule}").into(),
+            parameters: None,
+            table: Some(table.to_owned()),
+            how: Invalidation::Expired,
+            rows,
+            took_ns: Some(took_ns),
+        });
     }
 
     fn default_grants(&self) -> Vec<DefaultGrants> {

@@ -37,8 +37,10 @@ mod engine;
 mod exptime;
 mod facts;
 mod json;
+mod latency;
 mod limits;
 mod meta;
+mod metrics;
 mod number;
 mod observe;
 mod operator;
@@ -46,10 +48,12 @@ mod owned;
 mod parameters;
 mod prefixes;
 mod privilege;
+mod process;
 mod refusals;
 mod renew;
 mod session;
 pub mod shared_settings;
+mod sources;
 mod sql_session;
 mod statement;
 mod stats;
@@ -66,20 +70,23 @@ pub use channels::{Notification, Overflown};
 pub use command::Verb;
 pub use counters::{Counter, Totals};
 pub use engine::{Engine, EngineOptions};
+pub use latency::Spread;
 pub use limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
 pub use meta::{
     Condition, MetaArithmetic, MetaDebug, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
     MetaSink, MetaWritten,
 };
+pub use metrics::{METRICS, Measured, Metric, MetricKind};
 pub use operator::{KeyDump, ListedKey};
 pub use privilege::{COMMANDS, Command};
 pub use refusals::{Failure, Refusals};
 pub use session::Session;
+pub use sources::{SourceState, Sources};
 pub use sql_session::{
-    ClientSink, CopyLayout, CopyOptions, Formats, Outcome, Portal, Prepared, ResultColumn, SqlSession,
-    SqlThreadContext, result_too_large,
+    ClientSink, CopyLayout, CopyOptions, Formats, JsonStatement, Outcome, Portal, Prepared, ResultColumn,
+    SqlSession, SqlThreadContext, error_as_json, result_too_large,
 };
-pub use statement::Finished;
+pub use statement::{Asked, Finished};
 pub use stats::Subject;
 pub use thread_context::ThreadContext;
 pub use versioned::Touched;

@@ -42,6 +42,14 @@ pub(crate) const TIMED_CALLS: u64 = 1_000;
 /// Of later calls one in so many is timed: two looks at the clock are a tenth of what the fastest statement takes.
 pub(crate) const TIMED_SHARE: u64 = 16;
 
+/// Tables that metrics name; all others are one, `other`. Each has some ten series, and a scrape of 2,000 lines takes
+/// Prometheus and this server a millisecond.
+pub(crate) const LABELLED_TABLES_MAX: usize = 200;
+
+/// The housekeeping is alive if its last tick was this long ago at most: it ticks sixteen times a second, and shares
+/// its processor with whoever is busy.
+pub(crate) const TICK_AGE_MAX_NS: u64 = 2_000_000_000;
+
 /// Portals and cursors that one session has open, beside the unnamed one. Each may hold a result.
 pub(crate) const PORTALS_MAX: usize = 256;
 
@@ -106,3 +114,41 @@ pub(crate) const ADVISORY_CALLS_MAX: usize = 6_400;
 
 /// How often sessions may overtake one another to break one circle of waits: each round breaks one of few.
 pub(crate) const OVERTAKING_MAX: usize = 64;
+
+/// One memcached command of a thread in so many is timed: two looks at the clock are a tenth of what it takes.
+pub(crate) const TIMED_COMMANDS: u32 = 64;
+
+/// The same of SQL statements, which take ten times as long.
+pub(crate) const TIMED_STATEMENTS: u32 = 16;
+
+/// Slow statements that are kept: as many as refusals, a screenful or two.
+pub(crate) const SLOW_KEPT: usize = 128;
+
+/// Bytes of a statement, and of its parameters, that are kept of what happened: a screenful. All of it takes 2 MiB at
+/// most.
+pub(crate) const HAPPENED_TEXT_BYTES_MAX: usize = 1 << 10;
+
+/// Invalidations that are kept: some minutes of an application that invalidates all the time.
+pub(crate) const INVALIDATIONS_KEPT: usize = 1_024;
+
+/// Of so many of the newest invalidations a new one may be another run: as many statements as an application repeats at
+/// once, and few to compare.
+pub(crate) const MERGE_AMONG: usize = 32;
+
+/// Invalidations by the same statement of the same client within so many milliseconds are one.
+pub(crate) const MERGE_MS: i64 = 1_000;
+
+/// The same for expiry rules and sources, which repeat themselves.
+pub(crate) const MERGE_OWN_MS: i64 = 10_000;
+
+/// Invalidations of one open transaction that are noted when it commits: each takes some hundred bytes.
+pub(crate) const HAPPENED_IN_BLOCK_MAX: usize = 128;
+
+/// Points of a second in the history: five minutes.
+pub(crate) const SECONDS_KEPT: usize = 300;
+
+/// Points of a minute: a day.
+pub(crate) const MINUTES_KEPT: usize = 1_440;
+
+/// Tables whose memory each point has: those with the most, as many as a chart has colours for.
+pub(crate) const TABLES_IN_POINT: usize = 5;

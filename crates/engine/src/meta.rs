@@ -12,6 +12,7 @@ use store::{
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::exptime::{expiry, seconds_ahead};
+use crate::latency::Class;
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
 use crate::privilege::Command;
@@ -89,7 +90,7 @@ pub enum MetaGot {
 
 /// What `ms` and the storage commands of the binary protocol ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MetaSet {
+pub struct MetaSet<'t> {
     /// Under which condition the value is stored.
     pub condition: Condition,
     /// The client's 32 bits.
@@ -104,9 +105,11 @@ pub struct MetaSet {
     pub vivify: Option<i64>,
     /// The CAS that it gets.
     pub own_cas: Option<u64>,
+    /// Its tags, with commas between them; no UTF-8 is refused. They go to the column that the table's option names.
+    pub tags: Option<&'t [u8]>,
 }
 
-impl MetaSet {
+impl MetaSet<'_> {
     pub(crate) fn expectation(&self) -> Expect {
         match (self.condition, self.compare) {
             (Condition::Absent, _) => Expect::Absent,
@@ -129,7 +132,7 @@ impl MetaGet {
     }
 }
 
-impl MetaSet {
+impl MetaSet<'_> {
     /// What the gate is asked for.
     pub(crate) fn command(&self) -> Command {
         match self.condition {
@@ -282,18 +285,21 @@ impl Session {
         sink: &mut impl MetaSink,
     ) -> Result<MetaGot, Answer> {
         self.allow_key(context, key, asked.command())?;
+        let began = context.begin_timed();
         let route = context.route(key);
         route.count(Counter::CmdMeta);
         let got = route.meta_get(asked, sink)?;
         let hit = got != MetaGot::Miss;
-        route.count(Counter::CmdGet);
-        route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
+        route.count_get(hit);
         if asked.exptime.is_some() {
             route.count(Counter::CmdTouch);
             route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
         }
         if context.is_observed() {
             context.observe_fetch(key, hit);
+        }
+        if let Some(began) = began {
+            context.end_timed(began, Class::GET);
         }
         Ok(got)
     }
@@ -303,7 +309,7 @@ impl Session {
         &self,
         context: &mut ThreadContext,
         key: &[u8],
-        asked: &MetaSet,
+        asked: &MetaSet<'_>,
         value: &[u8],
     ) -> Result<MetaDone, Answer> {
         self.count_meta(context, key, asked.command())?;
@@ -315,7 +321,7 @@ impl Session {
         &self,
         context: &mut ThreadContext,
         key: &[u8],
-        asked: &MetaSet,
+        asked: &MetaSet<'_>,
         in_place: InPlace,
     ) -> Result<MetaDone, Answer> {
         self.count_meta(context, key, asked.command())?;
@@ -464,7 +470,7 @@ impl Route<'_> {
         let store = &self.engine.store;
         let until = expiry(store, exptime);
         let lease = Some(store.lease_end(self.table, self.now));
-        let place = Item { value: b"", client_flags: 0, expiry: until, cas, lease };
+        let place = Item { value: b"", client_flags: 0, expiry: until, cas, lease, tags: None };
         match store.put_item(self.table, key, &place, Expect::Absent, self.now)? {
             Outcome::Done(stamp) => {
                 let ttl = seconds_of(store.as_ref(), exptime, self.now);
@@ -497,7 +503,7 @@ impl Route<'_> {
         }
     }
 
-    pub(crate) fn meta_set(&self, asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
+    pub(crate) fn meta_set(&self, asked: &MetaSet<'_>, value: &[u8]) -> Result<MetaDone, Answer> {
         let key = self.meta_set_key(value.len())?;
         match asked.condition {
             Condition::Append | Condition::Prepend => self.meta_join(key, asked, value),
@@ -508,24 +514,30 @@ impl Route<'_> {
 
     /// The key under which a value of so many bytes may be stored.
     pub(crate) fn meta_set_key(&self, bytes: usize) -> Result<&[u8], Answer> {
-        let key = self.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
+        let key = self.key_to_store()?;
         if bytes > self.engine.options.item_size_max {
             return Err(Answer::TooLarge);
         }
         Ok(key)
     }
 
-    fn meta_put(&self, key: &[u8], asked: &MetaSet, exptime: i64, value: &[u8]) -> Result<MetaDone, Answer> {
+    fn meta_put(
+        &self,
+        key: &[u8],
+        asked: &MetaSet<'_>,
+        exptime: i64,
+        value: &[u8],
+    ) -> Result<MetaDone, Answer> {
         self.meta_put_by(asked, value.len(), |store, expect| {
             let (client_flags, expiry, cas) = (asked.client_flags, expiry(store, exptime), asked.own_cas);
-            let item = Item { value, client_flags, expiry, cas, lease: None };
+            let item = Item { value, client_flags, expiry, cas, lease: None, tags: asked.tags };
             store.put_item(self.table, key, &item, expect, self.now)
         })
     }
 
     pub(crate) fn meta_put_by(
         &self,
-        asked: &MetaSet,
+        asked: &MetaSet<'_>,
         bytes: usize,
         put: impl FnOnce(&Store, Expect) -> Result<Outcome, WriteError>,
     ) -> Result<MetaDone, Answer> {
@@ -550,7 +562,7 @@ impl Route<'_> {
     }
 
     /// `ms` with `C` and `I`: a value that was made of data from before an invalidation is better than none, but stale.
-    fn meta_refill(&self, key: &[u8], asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
+    fn meta_refill(&self, key: &[u8], asked: &MetaSet<'_>, value: &[u8]) -> Result<MetaDone, Answer> {
         let store = &self.engine.store;
         let wanted = asked.compare.unwrap_or_default();
         for _ in 0..CONTENDED_ROUNDS {
@@ -581,7 +593,7 @@ impl Route<'_> {
     }
 
     /// `ms` that appends or prepends; with `N` a missing value is made.
-    fn meta_join(&self, key: &[u8], asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
+    fn meta_join(&self, key: &[u8], asked: &MetaSet<'_>, value: &[u8]) -> Result<MetaDone, Answer> {
         let store = &self.engine.store;
         let limit = self.engine.options.item_size_max;
         let mut bytes = 0;

@@ -4,7 +4,7 @@
 use sql::SqlError;
 use store::definition::access::revoke;
 use store::definition::{Access, Grant, Privileges, TableDef};
-use store::{Catalog, Store};
+use store::{Catalog, Store, TableAccess};
 
 /// Something that roles own, or that was granted to them.
 struct Object {
@@ -23,6 +23,8 @@ enum What {
     Sequence,
     Function,
     Procedure,
+    /// A foreign server.
+    Server,
     /// The sequence of a table's identity column, which the table's name stands for.
     Numbers,
 }
@@ -34,6 +36,7 @@ impl What {
             Self::View => "view",
             Self::Function => "function",
             Self::Procedure => "procedure",
+            Self::Server => "server",
             Self::Sequence | Self::Numbers => "sequence",
         }
     }
@@ -62,6 +65,13 @@ impl Object {
         Ok(match self.what {
             What::Numbers => store.change_numbers_access(&self.name, change),
             What::Function | What::Procedure => store.change_routine_access(&self.name, change),
+            What::Server => store.change_server(&self.name, &mut |known| {
+                let mut server = known.cloned();
+                if let Some(server) = &mut server {
+                    change(&mut TableAccess { whole: &mut server.access, columns: Vec::new() })?;
+                }
+                Ok(server)
+            }),
             _ => store.change_access(&self.name, change),
         }?)
     }
@@ -96,16 +106,44 @@ fn objects(catalog: &Catalog) -> Vec<Object> {
         let (name, access) = (own.name.clone(), own.access.clone());
         all.push(Object { what, name, access, columns: Vec::new() });
     }
+    for own in catalog.servers() {
+        let (name, access) = (own.name.clone(), own.access.clone());
+        all.push(Object { what: What::Server, name, access, columns: Vec::new() });
+    }
     all
 }
 
 /// What depends on a role, in PostgreSQL's words: what it owns, and what was granted to or by it.
 pub(crate) fn dependents(catalog: &Catalog, role: &str) -> Vec<String> {
-    objects(catalog).iter().flat_map(|object| object.dependence(role)).collect()
+    let of_objects = objects(catalog);
+    let mapped = catalog.servers().iter().filter(|own| own.mapping_of(Some(role)).is_some());
+    let mapped = mapped.map(|own| format!("owner of user mapping for {role} on server {}", own.name));
+    of_objects.iter().flat_map(|object| object.dependence(role)).chain(mapped).collect()
+}
+
+/// Has user mappings of a role be of another name of it, or of nobody.
+fn remap(store: &Store, role: &str, to: Option<&str>) -> Result<(), SqlError> {
+    for server in store.catalog().servers().iter().filter(|own| own.mapping_of(Some(role)).is_some()) {
+        store.change_server(&server.name, &mut |known| {
+            let mut server = known.cloned();
+            let mappings = server.iter_mut().flat_map(|own| &mut own.mappings);
+            match to {
+                Some(to) => mappings
+                    .filter(|own| own.role.as_deref() == Some(role))
+                    .for_each(|own| own.role = Some(to.to_owned())),
+                None => server
+                    .iter_mut()
+                    .for_each(|own| own.mappings.retain(|own| own.role.as_deref() != Some(role))),
+            }
+            Ok(server)
+        })?;
+    }
+    Ok(())
 }
 
 /// Calls a role by its new name wherever a table, view or sequence names it.
 pub(crate) fn rename(store: &Store, role: &str, to: &str) -> Result<(), SqlError> {
+    remap(store, role, Some(to))?;
     // First the numbers of tables: they have the table's owner, who is about to be renamed.
     let mut all = objects(&store.catalog());
     all.sort_by_key(|object| object.what != What::Numbers);
@@ -149,13 +187,22 @@ pub(crate) fn drops(catalog: &Catalog, roles: &[String], cascade: bool) -> Vec<S
     let cascade = if cascade { " CASCADE" } else { "" };
     let routines = catalog.routines().iter().filter(|own| owned(&own.access.owner));
     let routines: Vec<_> = routines.map(|own| written(&own.namespace, own.own_name())).collect();
-    let kinds = [("ROUTINE", routines), ("VIEW", views), ("TABLE", tables), ("SEQUENCE", sequences)];
+    let servers = catalog.servers().iter().filter(|own| owned(&own.access.owner));
+    let servers: Vec<_> = servers.map(|own| quoted(&own.name)).collect();
+    let kinds = [
+        ("SERVER", servers),
+        ("ROUTINE", routines),
+        ("VIEW", views),
+        ("TABLE", tables),
+        ("SEQUENCE", sequences),
+    ];
     let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
     kinds.map(|(kind, names)| format!("DROP {kind} {}{cascade}", names.join(", "))).collect()
 }
 
 /// Takes away whatever was granted to a role, and what it handed on.
 pub(crate) fn revoke_all(store: &Store, role: &str) -> Result<(), SqlError> {
+    remap(store, role, None)?;
     let objects = objects(&store.catalog());
     for object in objects.iter().filter(|object| !object.is_owned(role)) {
         if object.dependence(role).is_empty() {
@@ -185,9 +232,14 @@ fn take_from(grants: &mut Vec<Grant>, role: &str) {
 pub(crate) fn reassign(store: &Store, roles: &[String], to: &str) -> Result<(), SqlError> {
     let owned = |object: &Object| roles.iter().any(|role| object.is_owned(role));
     for object in objects(&store.catalog()).iter().filter(|object| owned(object)) {
-        if matches!(object.what, What::Function | What::Procedure) {
+        let all = match object.what {
+            What::Function | What::Procedure => Some(Privileges::EXECUTE),
+            What::Server => Some(Privileges::USAGE),
+            _ => None,
+        };
+        if let Some(all) = all {
             object.change(store, &mut |access| {
-                access.whole.hand_over(to, Privileges::EXECUTE);
+                access.whole.hand_over(to, all);
                 Ok(())
             })?;
         } else {

@@ -12,6 +12,11 @@ use crate::limits::PARAMETERS_MAX;
 pub(crate) fn parse(text: &[u8]) -> Result<Vec<Value>, SqlError> {
     let elements: Vec<Json> = serde_json::from_slice(text)
         .map_err(|error| refused("22P02", format!("parameters are not a JSON array: {error}")))?;
+    from_json(elements)
+}
+
+/// The same of elements that were read.
+pub(crate) fn from_json(elements: Vec<Json>) -> Result<Vec<Value>, SqlError> {
     if elements.len() > PARAMETERS_MAX {
         return Err(refused(
             "54000",

@@ -9,6 +9,7 @@ use sql::{Holder, Identity, Rights, SqlError};
 use store::{Table, TableId};
 
 use crate::access::AccessControl;
+use crate::activity::Who;
 use crate::answer::Answer;
 use crate::privilege::{Command, Mask};
 use crate::refusals::Trail;
@@ -185,13 +186,13 @@ impl Session {
         last.may.has(command.takes())
     }
 
-    /// The same for `flush_all`, which is about every table that memcached's clients reach.
+    /// The same for `flush_all`, which is about every table that it empties.
     pub(crate) fn allow_flush(&self, context: &ThreadContext) -> Result<(), Answer> {
         let takes = Command::FlushAll.takes();
         let holder = self.holder();
         let may = |table: &Arc<Table>| Mask::of_rows(holder.on_rows(table.def())).has(takes);
         let catalog = context.engine().store.catalog();
-        let mut reached = catalog.tables().filter(|table| table.def().answers_to_memcached());
+        let mut reached = catalog.tables().filter(|table| table.def().is_flushed());
         if self.may.has(takes) || !self.roles.is_empty() && reached.all(may) {
             return Ok(());
         }
@@ -212,6 +213,19 @@ impl Session {
             trail.note(role, request, reason);
         }
         Answer::NotAllowed(reason)
+    }
+
+    /// The session as the lists of slow statements and invalidations show it. `protocol` is used where no login set
+    /// one.
+    #[cold]
+    pub(crate) fn who(&self, protocol: &'static str) -> Arc<Who> {
+        let trail = self.trail.as_deref();
+        Arc::new(Who {
+            role: self.login().unwrap_or_default().to_owned(),
+            pid: None,
+            address: trail.and_then(|trail| trail.address).map(|address| address.to_string()),
+            protocol: trail.map_or(protocol, |trail| trail.protocol),
+        })
     }
 
     /// Takes note of a statement that failed because it was not allowed.

@@ -6,10 +6,37 @@ use store::value::ValueRef;
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::json;
+use crate::latency::Class;
 use crate::parameters::{self, refused};
 use crate::privilege::Command;
 use crate::session::Session;
 use crate::thread_context::ThreadContext;
+
+/// The protocol of these statements.
+const MEMCACHED: &str = "memcached";
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked<'a> {
+    /// A statement.
+    Statement(&'a [u8]),
+    /// A call of the function or procedure of this name: the parameters are what it is given.
+    Call(&'a [u8]),
+}
+
+impl<'a> From<&'a [u8]> for Asked<'a> {
+    fn from(statement: &'a [u8]) -> Self {
+        Self::Statement(statement)
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Statement(bytes) | Self::Call(bytes) => bytes,
+        }
+    }
+}
 
 /// How a statement ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,23 +52,25 @@ pub enum Finished {
 impl Session {
     /// Runs one statement on the calling thread and appends its rows to `out`, one JSON object a line. All rows are
     /// there before the first is sent, so that a slow reader holds nothing but these bytes.
-    pub fn sql(
+    pub fn sql<'a>(
         &self,
         context: &mut ThreadContext,
         executor: &mut Executor,
-        statement: &[u8],
+        asked: impl Into<Asked<'a>>,
         parameters: Option<&[u8]>,
         cancel: &Cancel,
         out: &mut Vec<u8>,
     ) -> Finished {
+        let asked = asked.into();
         context.count(Counter::CmdSql, 1);
+        context.count(Counter::SqlByMemcached, 1);
         let begin = out.len();
-        match self.run(context, executor, statement, parameters, cancel, out) {
+        match self.run(context, executor, asked, parameters, cancel, out) {
             Ok(Done { kind: DoneKind::Rows, .. }) => Finished::Rows,
             Ok(done) => Finished::Changed(done.affected),
             Err(error) => {
                 out.truncate(begin);
-                self.note_failed(&String::from_utf8_lossy(statement), &error);
+                self.note_failed(&String::from_utf8_lossy(asked.bytes()), &error);
                 context.count(Counter::SqlErrors, 1);
                 Finished::Failed(error)
             }
@@ -52,7 +81,7 @@ impl Session {
         &self,
         context: &mut ThreadContext,
         executor: &mut Executor,
-        statement: &[u8],
+        asked: Asked<'_>,
         parameters: Option<&[u8]>,
         cancel: &Cancel,
         out: &mut Vec<u8>,
@@ -61,22 +90,43 @@ impl Session {
             return Err(refused("42501", message.to_owned()));
         }
         #[cfg(feature = "testing")]
-        crate::testing::pass("sql", statement);
-        let statement = std::str::from_utf8(statement).map_err(|error| {
+        crate::testing::pass("sql", asked.bytes());
+        let statement = std::str::from_utf8(asked.bytes()).map_err(|error| {
             refused("22021", format!("statement is not UTF-8 at byte {}", error.valid_up_to()))
         })?;
         let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
+        let call = match asked {
+            Asked::Call(_) => Some(executor.text_of_call(statement, parameters.len())?),
+            Asked::Statement(_) => None,
+        };
+        let statement = call.as_deref().unwrap_or(statement);
         let limit = out.len().saturating_add(context.engine().options().result_size_max);
         let mut rows = JsonRows { names: Vec::new(), decimal: Vec::new(), out, limit };
         let text = StatementText::new(statement);
         let counted = context.statement(&text);
+        let sampled = context.is_timed_statement();
         let session = &mut sql::Session::for_single_statements();
         if let Some(identity) = self.identity() {
             session.set_identity(identity);
         }
-        counted.run(&context.engine().store, executor, statement, |executor| {
+        let engine = context.engine();
+        let (slow, store) = (&engine.activity.slow, &engine.store);
+        let (result, took) = counted.run(store, executor, statement, sampled || slow.is_on(), |executor| {
             executor.execute_text(session, &text, (&parameters, &[]), cancel, &mut rows)
-        })
+        });
+        if let Some(took) = took.filter(|_| sampled) {
+            context.note_statement_time(Class::MEMCACHED_SQL.of_statement(&result), took);
+        }
+        let invalidates = result.as_ref().is_ok_and(|done| done.invalidated.is_some());
+        if invalidates || took.is_some_and(|took| slow.is_slow(took)) {
+            let who = self.who(MEMCACHED);
+            let text = (statement, &parameters[..]);
+            let happening = engine.activity.note(store, &counted, text, (&result, took), &who);
+            if let Some(happening) = happening {
+                engine.activity.invalidations.keep(happening);
+            }
+        }
+        result
     }
 }
 

@@ -8,6 +8,7 @@ use crate::counters::{COUNTERS, Counter, Totals};
 use crate::engine::Engine;
 use crate::limits::WATCHER_BYTES_MAX;
 use crate::privilege::Command;
+use crate::process::processor_ticks;
 use crate::session::Session;
 use crate::thread_context::ThreadContext;
 use crate::watch::Watched;
@@ -214,22 +215,14 @@ fn process(engine: &Engine, give: Give<'_>) {
     give("sqlcached_version", env!("CARGO_PKG_VERSION"));
     give("libevent", "none");
     give("pointer_size", "64");
-    let (user, system) = processor_times();
+    let [user, system] = processor_times();
     give("rusage_user", &user);
     give("rusage_system", &system);
 }
 
-/// Seconds of processor time in user and system mode, from the kernel's account of this process (in 1/100 s); zero
-/// where `/proc` is not mounted.
-fn processor_times() -> (String, String) {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is the program's name in brackets, which may hold anything; after it come single words.
-    let words: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
-    let seconds = |field: usize| {
-        let ticks: u64 = words.get(field).and_then(|word| word.parse().ok()).unwrap_or(0);
-        format!("{}.{:02}0000", ticks / 100, ticks % 100)
-    };
-    (seconds(11), seconds(12))
+/// Seconds of processor time in user and system mode.
+fn processor_times() -> [String; 2] {
+    processor_ticks().map(|ticks| format!("{}.{:02}0000", ticks / 100, ticks % 100))
 }
 
 fn settings(engine: &Engine, give: Give<'_>) {

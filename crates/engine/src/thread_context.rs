@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use sql::StatementText;
+use store::codec::{self, KeyError};
 use store::{Catalog, Foreseen, Prefetched, Table, Tick, Use};
 
 use crate::activity::{Counted, KnownStatements};
+use crate::answer::Answer;
 use crate::counters::{Counter, Counters};
 use crate::engine::Engine;
+use crate::latency::Class;
+use crate::limits::{TIMED_COMMANDS, TIMED_STATEMENTS};
 use crate::watch::Watched;
 
 /// One thread's way through the engine: nothing in it is shared for writing, so a command takes no lock here.
@@ -23,6 +27,8 @@ pub struct ThreadContext {
     /// The encoded key of a table whose keys are not plain text; kept so that encoding allocates nothing.
     key: Vec<u8>,
     statements: KnownStatements,
+    /// Commands and statements until the next that is timed.
+    until_timed: [u32; 2],
     /// What anybody watches in this batch.
     pub(crate) watched: Watched,
     /// The descriptor of the connection that is served, for those who watch.
@@ -51,6 +57,7 @@ impl ThreadContext {
             now,
             key: Vec::new(),
             statements: KnownStatements::default(),
+            until_timed: [TIMED_COMMANDS, TIMED_STATEMENTS],
             watched: Watched::NOTHING,
             connection: 0,
         }
@@ -89,6 +96,43 @@ impl ThreadContext {
         self.counters.add(counter, by);
     }
 
+    /// Begins a command: the moment, if it is one that is timed.
+    #[inline]
+    pub(crate) fn begin_timed(&mut self) -> Option<u64> {
+        self.until_timed[0] -= 1;
+        if self.until_timed[0] == 0 { Some(self.begin_clocked()) } else { None }
+    }
+
+    #[cold]
+    fn begin_clocked(&mut self) -> u64 {
+        self.until_timed[0] = TIMED_COMMANDS;
+        self.engine.store.clock().precise_ns()
+    }
+
+    /// Ends a command that is timed.
+    #[cold]
+    pub(crate) fn end_timed(&self, began: u64, class: Class) {
+        let took = self.engine.store.clock().precise_ns().saturating_sub(began);
+        self.counters.latencies.note(class, took, TIMED_COMMANDS);
+    }
+
+    /// Whether the statement that begins is one that is timed.
+    #[inline]
+    pub(crate) fn is_timed_statement(&mut self) -> bool {
+        self.until_timed[1] -= 1;
+        let is_timed = self.until_timed[1] == 0;
+        if is_timed {
+            self.until_timed[1] = TIMED_STATEMENTS;
+        }
+        is_timed
+    }
+
+    /// Takes note of such a statement.
+    #[cold]
+    pub(crate) fn note_statement_time(&self, class: Class, took_ns: u64) {
+        self.counters.latencies.note(class, took_ns, TIMED_STATEMENTS);
+    }
+
     /// The figures of a statement, by its text.
     #[inline]
     pub(crate) fn statement(&mut self, text: &StatementText<'_>) -> Arc<Counted> {
@@ -109,14 +153,18 @@ impl ThreadContext {
         if self.engine.store.generation() != self.generation {
             self.refresh();
         }
-        let (table, rest) = self.catalog.route(key);
+        let (mut table, rest) = self.catalog.route(key);
         let key = if table.keys().is_raw() {
             Ok(rest)
         } else {
             self.key.clear();
             match table.keys().from_text(rest, &mut self.key) {
                 Ok(()) => Ok(&self.key[..]),
-                Err(error) => Err(error.to_string()),
+                Err(_) if table.def().options.loose_keys => {
+                    table = self.catalog.built_in();
+                    Ok(key)
+                }
+                Err(error) => Err(Misfit { rest, error }),
             }
         };
         Route { engine: &self.engine, counters: &self.counters, table, key, now: self.now }
@@ -156,19 +204,43 @@ impl ThreadContext {
     }
 }
 
+/// A text that is no key of the table whose prefix it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Misfit<'k> {
+    /// What stands behind the prefix.
+    rest: &'k [u8],
+    error: KeyError,
+}
+
 /// A memcached key, resolved.
 pub(crate) struct Route<'k> {
     pub(crate) engine: &'k Engine,
     pub(crate) counters: &'k Counters,
     pub(crate) table: &'k Arc<Table>,
     /// The key within the table, or why it can be none.
-    pub(crate) key: Result<&'k [u8], String>,
+    pub(crate) key: Result<&'k [u8], Misfit<'k>>,
     pub(crate) now: Tick,
 }
 
 impl Route<'_> {
+    /// The key within the table, or what tells a client why it can be none.
+    #[inline]
+    pub(crate) fn key_to_store(&self) -> Result<&[u8], Answer> {
+        self.key.map_err(|misfit| {
+            Answer::ClientError(codec::misfit(self.table.def(), misfit.rest, misfit.error).into())
+        })
+    }
+
     #[inline]
     pub(crate) fn count(&self, counter: Counter) {
         self.counters.add(counter, 1);
+    }
+
+    /// Counts a key that was asked for, for the server and for its table.
+    #[inline]
+    pub(crate) fn count_get(&self, hit: bool) {
+        self.count(Counter::CmdGet);
+        self.count(if hit { Counter::GetHits } else { Counter::GetMisses });
+        self.table.count_lookup(hit);
     }
 }

@@ -7,6 +7,7 @@ use crate::answer::Answer;
 use crate::command::refuse_store;
 use crate::counters::Counter;
 use crate::exptime::expiry;
+use crate::latency::Class;
 use crate::limits::CONTENDED_ROUNDS;
 use crate::meta::{Condition, MetaArithmetic, MetaDelete, MetaDone, MetaSet};
 use crate::observe::status;
@@ -31,7 +32,7 @@ impl Session {
         &self,
         context: &mut ThreadContext,
         key: &[u8],
-        asked: &MetaSet,
+        asked: &MetaSet<'_>,
         value: &[u8],
     ) -> Result<MetaDone, Answer> {
         self.put_by(context, key, asked, value.len(), |route| route.meta_set(asked, value))
@@ -42,11 +43,12 @@ impl Session {
         &self,
         context: &mut ThreadContext,
         key: &[u8],
-        asked: &MetaSet,
+        asked: &MetaSet<'_>,
         value_bytes: usize,
     ) -> Option<InPlace> {
         let joins = matches!(asked.condition, Condition::Append | Condition::Prepend);
-        if joins || (asked.even_if_invalidated && asked.compare.is_some()) {
+        // Tags lie beside the value, so that the row is made when both are there.
+        if joins || asked.tags.is_some() || (asked.even_if_invalidated && asked.compare.is_some()) {
             return None;
         }
         let expiry = expiry(&context.engine.store, asked.exptime);
@@ -59,7 +61,7 @@ impl Session {
         &self,
         context: &mut ThreadContext,
         key: &[u8],
-        asked: &MetaSet,
+        asked: &MetaSet<'_>,
         in_place: InPlace,
     ) -> Result<MetaDone, Answer> {
         let bytes = in_place.value_bytes();
@@ -77,11 +79,12 @@ impl Session {
         &self,
         context: &mut ThreadContext,
         key: &[u8],
-        asked: &MetaSet,
+        asked: &MetaSet<'_>,
         bytes: usize,
         store: impl FnOnce(&Route<'_>) -> Result<MetaDone, Answer>,
     ) -> Result<MetaDone, Answer> {
         self.allow_key(context, key, asked.command())?;
+        let began = context.begin_timed();
         let route = context.route(key);
         route.count(Counter::CmdSet);
         let done = store(&route)
@@ -96,6 +99,9 @@ impl Session {
             };
             let (command, exptime) = (asked.condition.name(), asked.exptime);
             context.observe(key, Seen::Stored { command, status, bytes, exptime });
+        }
+        if let Some(began) = began {
+            context.end_timed(began, Class::SET);
         }
         done
     }
@@ -120,6 +126,7 @@ impl Session {
     ) -> Result<MetaDone, Answer> {
         self.allow_key(context, key, asked.command())?;
         let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
+        let began = context.begin_timed();
         let route = context.route(key);
         let done = route.meta_delete(asked)?;
         match done {
@@ -130,6 +137,9 @@ impl Session {
         if context.is_observed() {
             let bytes = bytes.filter(|_| matches!(done, MetaDone::Done(_)));
             context.observe(key, Seen::Deleted { command, bytes });
+        }
+        if let Some(began) = began {
+            context.end_timed(began, Class::DELETE);
         }
         Ok(done)
     }
@@ -142,6 +152,7 @@ impl Session {
         asked: &MetaArithmetic,
     ) -> Result<MetaDone, Answer> {
         self.allow_key(context, key, asked.command())?;
+        let began = context.begin_timed();
         let route = context.route(key);
         let done = route.meta_arithmetic(asked)?;
         let (hits, misses) = if asked.decrement {
@@ -153,6 +164,9 @@ impl Session {
             MetaDone::Done(_) => route.count(hits),
             MetaDone::NotFound => route.count(misses),
             MetaDone::NotStored | MetaDone::Exists => {}
+        }
+        if let Some(began) = began {
+            context.end_timed(began, Class::OTHER);
         }
         Ok(done)
     }

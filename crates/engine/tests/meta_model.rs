@@ -208,6 +208,7 @@ impl Pair {
             even_if_invalidated: self.random.bool(),
             vivify: self.maybe(30, Self::exptime),
             own_cas: None,
+            tags: None,
         };
         let done =
             self.session.meta_set(&mut self.context, key.as_bytes(), &asked, value.as_bytes()).unwrap();

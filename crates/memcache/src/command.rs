@@ -298,6 +298,27 @@ pub(crate) fn sql_params<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8])
     }
 }
 
+/// `call <name> <bytes>` and the arguments.
+pub(crate) fn call<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
+    let mut words = Words::new(rest);
+    let (Some(name), Some(length), None) = (words.next(), words.next(), words.next()) else {
+        return frame.malformed(Malformed::CallUsage, 0);
+    };
+    let Some(bytes) = token::unsigned(length) else { return frame.malformed(Malformed::CallUsage, 0) };
+    let arguments = Block { bytes, limit: limits.sql_parameters_max };
+    if let Some(limit) = arguments.exceeded() {
+        return sql_too_large(frame, Malformed::ParametersTooLarge { bytes, limit }, &[bytes]);
+    }
+    match arguments.take(frame.data, 0) {
+        Taken::Whole { block, end } => Parsed::Complete {
+            request: Request::Call { name, arguments: block },
+            consumed: frame.consumed.saturating_add(end),
+        },
+        Taken::Part { wanted } => frame.incomplete(wanted),
+        Taken::Unended { end } => frame.malformed(Malformed::SqlDataChunk, end),
+    }
+}
+
 /// A block of data whose length the command line declares.
 struct Block {
     bytes: u64,

@@ -67,6 +67,8 @@ pub enum Malformed {
     MetaArithmeticMode,
     /// `sql` or `sqlp` without the lengths they need.
     SqlUsage,
+    /// `call` without a name and a length.
+    CallUsage,
     /// A statement or its parameters are not followed by a line end where their length says.
     SqlDataChunk,
     /// The statement is longer than the limit.
@@ -124,6 +126,7 @@ impl Malformed {
             Self::SqlUsage => {
                 b"ERROR 08P01 usage: sql <bytes> or sqlp <statement bytes> <parameter bytes>, then the data\r\n"
             }
+            Self::CallUsage => b"ERROR 08P01 usage: call <name> <bytes>, then the arguments as a JSON array\r\n",
             Self::SqlDataChunk => b"ERROR 08P01 the data does not end where its length says\r\n",
             Self::Http | Self::StatementTooLarge { .. } | Self::ParametersTooLarge { .. } => b"",
         }

@@ -119,6 +119,11 @@ impl<'a> Meta<'a> {
         Words::new(self.words).filter_map(|word| word.split_first().map(|(letter, token)| (*letter, token)))
     }
 
+    /// The token of `L`, which memcached accepts and ignores: here the tags of the value that is stored.
+    pub fn tags(&self) -> Option<&'a [u8]> {
+        self.flags().find_map(|(letter, token)| (letter == b'L').then_some(token))
+    }
+
     /// What the flags say.
     pub fn options(&self) -> MetaOptions {
         let mut options = MetaOptions { delta: 1, ..MetaOptions::default() };
@@ -253,6 +258,14 @@ mod tests {
         };
         assert_eq!(meta.options(), expected);
         assert_eq!(meta.check(Verb::Set), Ok(expected));
+    }
+
+    #[test]
+    fn tags_are_a_token() {
+        let tags = |words| Meta { key: Key::plain(b"k"), words }.tags();
+        assert_eq!(tags(b"T60 Lpage:7,user:3 q"), Some(&b"page:7,user:3"[..]));
+        assert_eq!(tags(b"q L"), Some(&b""[..]));
+        assert_eq!(tags(b"q T60"), None);
     }
 
     #[test]

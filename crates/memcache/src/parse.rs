@@ -132,6 +132,7 @@ impl Parser {
             b"ms" => meta_command::set(limits, &frame, rest),
             b"md" => meta_command::delete(limits, &frame, rest),
             b"ma" => meta_command::arithmetic(limits, &frame, rest),
+            b"call" => command::call(limits, &frame, rest),
             _ => command::rare(limits, &frame, verb, rest),
         }
     }

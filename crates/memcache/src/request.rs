@@ -148,6 +148,13 @@ pub enum Request<'a> {
         /// A JSON array.
         parameters: &'a [u8],
     },
+    /// `call`: a function or procedure and its arguments.
+    Call {
+        /// Its name, with a schema or without.
+        name: &'a [u8],
+        /// A JSON array.
+        arguments: &'a [u8],
+    },
 }
 
 /// What `debugtime` does with the clock.

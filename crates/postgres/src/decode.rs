@@ -3,7 +3,7 @@
 use crate::datum::{Format, Value, ValueError};
 use crate::encode::{uuid_bytes, uuid_text};
 use crate::limits::ARRAY_DIMENSIONS_MAX;
-use crate::{datetime, interval, numeric, oid, real};
+use crate::{address, datetime, interval, numeric, oid, real};
 
 /// Reads a parameter that is not NULL. Lists become JSON text, which the engine takes for a list.
 #[inline]
@@ -153,6 +153,7 @@ fn read_binary(type_oid: u32, bytes: &[u8]) -> Result<Value, ValueError> {
             Value::Text(datetime::time_text(micros).ok_or_else(|| out_of_range(type_oid))?)
         }
         oid::UUID => Value::Text(uuid_text(&fixed(type_oid, bytes)?)),
+        oid::INET | oid::CIDR => Value::Text(address::text(bytes).ok_or_else(wrong)?),
         oid::JSONB => match bytes {
             [1, text @ ..] => Value::Text(text_of(text)?.to_owned()),
             _ => return Err(wrong()),

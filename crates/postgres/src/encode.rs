@@ -1,7 +1,7 @@
 //! Values of a result, as their type wants them.
 
 use crate::datum::{Datum, Format, ValueError};
-use crate::{datetime, integer, interval, list, numeric, oid, real};
+use crate::{address, datetime, integer, interval, list, numeric, oid, real};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -35,7 +35,7 @@ fn write_text(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Real(number) if type_oid == oid::NUMERIC => numeric::write_real(number, out),
         Datum::Real(number) => real::write(number, out),
         Datum::Text(text) if type_oid == oid::BYTEA => write_hex(text.as_bytes(), out),
-        Datum::Text(text) if type_oid == oid::TIMESTAMPTZ => {
+        Datum::Text(text) if matches!(type_oid, oid::TIMESTAMPTZ | oid::TIMETZ) => {
             out.extend_from_slice(with_short_offset(text).as_bytes());
         }
         Datum::Text(text) => write_characters(type_oid, text, out),
@@ -105,6 +105,10 @@ fn write_binary(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) -> Result<()
         oid::DATE => out.extend_from_slice(&moment(type_oid, datum, datetime::read_date)?.to_be_bytes()),
         oid::TIME => out.extend_from_slice(&moment(type_oid, datum, datetime::read_time)?.to_be_bytes()),
         oid::UUID => write_uuid(datum, out)?,
+        oid::INET | oid::CIDR => {
+            let read = |text: &str| address::binary(text, type_oid == oid::CIDR);
+            out.extend_from_slice(&moment(type_oid, datum, read)?);
+        }
         oid::JSONB => {
             // The version of the format.
             out.push(1);
@@ -163,7 +167,7 @@ fn write_numeric(datum: Datum<'_>, out: &mut Vec<u8>) -> Result<(), ValueError> 
     if numeric::write_binary(&text, out) { Ok(()) } else { Err(ValueError::syntax(oid::NUMERIC, &text)) }
 }
 
-fn moment<N>(type_oid: u32, datum: Datum<'_>, read: fn(&str) -> Option<N>) -> Result<N, ValueError> {
+fn moment<N>(type_oid: u32, datum: Datum<'_>, read: impl Fn(&str) -> Option<N>) -> Result<N, ValueError> {
     match datum {
         Datum::Text(text) => read(text).ok_or_else(|| ValueError::syntax(type_oid, text)),
         _ => Err(ValueError::binary(type_oid)),

@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod address;
 mod array;
 pub mod backend;
 pub mod copy;

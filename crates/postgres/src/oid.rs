@@ -12,9 +12,11 @@ pub const INT4: u32 = 23;
 pub const TEXT: u32 = 25;
 pub const OID: u32 = 26;
 pub const JSON: u32 = 114;
+pub const CIDR: u32 = 650;
 pub const FLOAT4: u32 = 700;
 pub const FLOAT8: u32 = 701;
 pub const UNKNOWN: u32 = 705;
+pub const INET: u32 = 869;
 pub const BPCHAR: u32 = 1042;
 pub const VARCHAR: u32 = 1043;
 pub const DATE: u32 = 1082;
@@ -22,6 +24,7 @@ pub const TIME: u32 = 1083;
 pub const TIMESTAMP: u32 = 1114;
 pub const TIMESTAMPTZ: u32 = 1184;
 pub const INTERVAL: u32 = 1186;
+pub const TIMETZ: u32 = 1266;
 pub const NUMERIC: u32 = 1700;
 pub const UUID: u32 = 2950;
 pub const JSONB: u32 = 3802;
@@ -46,8 +49,18 @@ pub const UUID_ARRAY: u32 = 2951;
 pub const JSON_ARRAY: u32 = 199;
 pub const JSONB_ARRAY: u32 = 3807;
 
-/// `"char"[]`, `aclitem[]` and `regtype[]` of the catalogue, with their elements.
-const OF_CATALOGUE: &[(u32, u32)] = &[(1002, 18), (1034, 1033), (2211, 2206)];
+/// Arrays that few have, with their elements: of spans, times of day and addresses, and of the catalogue's `"char"`,
+/// `aclitem` and `regtype`.
+const RARE: &[(u32, u32)] = &[
+    (1187, INTERVAL),
+    (1183, TIME),
+    (1270, TIMETZ),
+    (1041, INET),
+    (651, CIDR),
+    (1002, 18),
+    (1034, 1033),
+    (2211, 2206),
+];
 
 /// The numbers of enum types and, one more, of their arrays.
 pub const ENUMS: std::ops::Range<u32> = 24_576..26_624;
@@ -75,7 +88,7 @@ pub fn element_of(array: u32) -> Option<u32> {
         UUID_ARRAY => UUID,
         JSON_ARRAY => JSON,
         JSONB_ARRAY => JSONB,
-        _ => return OF_CATALOGUE.iter().find(|known| known.0 == array).map(|known| known.1),
+        _ => return RARE.iter().find(|known| known.0 == array).map(|known| known.1),
     })
 }
 
@@ -96,6 +109,9 @@ pub fn name(oid: u32) -> &'static str {
         TIME => "time",
         TIMESTAMP => "timestamp",
         TIMESTAMPTZ => "timestamp with time zone",
+        TIMETZ => "time with time zone",
+        INET => "inet",
+        CIDR => "cidr",
         INTERVAL => "interval",
         NUMERIC => "numeric",
         UUID => "uuid",

@@ -3,16 +3,27 @@
 //! Counting a statement is a few additions on words that its thread has at hand; everything that costs more is done
 //! when a statement is met for the first time, or when somebody reads the tables.
 
+mod happened;
+mod history;
+mod invalidations;
 mod sessions;
+mod slow;
 mod statements;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sql::SettingFacts;
-use store::Clock;
+use sql::{Done, Invalidated, SettingFacts, SqlError};
+use store::value::Value;
+use store::{Clock, Store};
 
+pub(crate) use happened::Who;
+use history::History;
+pub(crate) use invalidations::Happening;
+use invalidations::Invalidations;
 pub(crate) use sessions::{Presence, Sessions};
+pub(crate) use slow::Ended;
+use slow::SlowLog;
 pub(crate) use statements::{Counted, KnownStatements, Statements};
 
 /// All of it. Each part has a lock of its own, held for a moment.
@@ -20,14 +31,49 @@ pub(crate) use statements::{Counted, KnownStatements, Statements};
 pub(crate) struct Activity {
     pub(crate) statements: Statements,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) slow: SlowLog,
+    pub(crate) invalidations: Invalidations,
+    history: History,
     settings: Mutex<Vec<SettingFacts>>,
 }
 
 impl Activity {
     /// Nothing yet, in the time of this clock.
-    pub(crate) fn new(clock: Clock) -> Self {
-        let sessions = Arc::new(Sessions::new(clock));
-        Self { statements: Statements::default(), sessions, settings: Mutex::default() }
+    pub(crate) fn new(clock: &Clock) -> Self {
+        Self {
+            statements: Statements::default(),
+            sessions: Arc::new(Sessions::new(clock.clone())),
+            slow: SlowLog::new(clock.clone()),
+            invalidations: Invalidations::new(clock.clone()),
+            history: History::new(clock.now_ns()),
+            settings: Mutex::default(),
+        }
+    }
+
+    /// Takes note of a statement that ended, if it was slow or made rows invalid. What a transaction made invalid is
+    /// noted when it commits: it is returned.
+    #[cold]
+    pub(crate) fn note(
+        &self,
+        store: &Store,
+        counted: &Counted,
+        (text, values): (&str, &[Value]),
+        (result, took): (&Result<Done, SqlError>, Option<u64>),
+        who: &Arc<Who>,
+    ) -> Option<Happening> {
+        if let Some(took_ns) = took.filter(|took| self.slow.is_slow(*took)) {
+            self.slow.keep(&Ended { query: counted.query(), text, values, took_ns, result }, who);
+        }
+        let Invalidated { table, rows, how } = result.as_ref().ok()?.invalidated?;
+        let (statement, parameters) = if self.slow.value_bytes() == 0 {
+            (Arc::clone(counted.query()), None)
+        } else {
+            let (text, parameters) = self.slow.shown(counted.query(), text, values);
+            (text.into(), parameters)
+        };
+        let catalog = store.catalog();
+        let table = catalog.tables().find(|own| own.id() == table).map(|own| own.name().to_owned());
+        Some(Happening { who: Arc::clone(who), statement, parameters, table, how, rows, took_ns: took })
     }
 
     /// Takes the settings over from whoever knows them.

@@ -22,6 +22,7 @@ pub(crate) struct Presence {
 struct Shown {
     identity: Identity,
     address: Option<String>,
+    protocol: &'static str,
     encryption: Option<EncryptionFacts>,
     application: String,
     /// What stops its statement.
@@ -78,7 +79,7 @@ impl Presence {
         sessions: &Arc<Sessions>,
         identity: Identity,
         application: String,
-        (address, encryption): (Option<String>, Option<EncryptionFacts>),
+        (address, protocol, encryption): (Option<String>, &'static str, Option<EncryptionFacts>),
         cancel: Cancel,
     ) -> Self {
         let started_ms = sessions.wall_ms();
@@ -87,6 +88,7 @@ impl Presence {
         let shown = Arc::new(Shown {
             identity,
             address,
+            protocol,
             encryption,
             application,
             cancel,
@@ -154,9 +156,9 @@ impl Shown {
             application: self.application.clone(),
             address: self.address.clone(),
             encryption: self.encryption.clone(),
-            protocol: "postgresql",
+            protocol: self.protocol,
             state,
-            query: now.statement.map(|counted| counted.query().to_owned()).unwrap_or_default(),
+            query: now.statement.map(|counted| counted.query().to_string()).unwrap_or_default(),
             started_ms: self.started_ms,
             query_started_ms: now.query_started_ms,
             transaction_started_ms: now.transaction_started_ms,

@@ -31,9 +31,11 @@ pub(crate) struct Counted {
     most_ns: AtomicU64,
     /// Taken out of the table, to make room for others.
     dropped: AtomicBool,
-    query: Box<str>,
+    query: Arc<str>,
     /// It calls functions of advisory locks.
     locks: bool,
+    /// It may make rows invalid, so its time is wanted.
+    invalidates: bool,
     /// How its rows are found, and the number of the definitions for which that holds.
     plan: Mutex<Option<String>>,
     plan_generation: AtomicU64,
@@ -41,8 +43,8 @@ pub(crate) struct Counted {
 
 impl Counted {
     fn new(query: String) -> Self {
-        let locks = calls_locks(&query);
-        Self { query: query.into_boxed_str(), locks, ..Self::default() }
+        let (locks, invalidates) = (calls_locks(&query), may_invalidate(&query));
+        Self { query: query.into(), locks, invalidates, ..Self::default() }
     }
 
     /// Whether it may have to wait for an advisory lock.
@@ -52,39 +54,41 @@ impl Counted {
     }
 
     /// Its text, without literals.
-    pub(crate) fn query(&self) -> &str {
+    pub(crate) fn query(&self) -> &Arc<str> {
         &self.query
     }
 
-    /// Runs the statement and counts it: what every way to SQL goes through.
+    /// Runs the statement and counts it: what every way to SQL goes through. `timed`: somebody wants to know how long
+    /// it takes; without, its time is known of some runs.
     #[inline]
     pub(crate) fn run(
         &self,
         store: &Store,
         executor: &mut Executor,
         text: &str,
+        timed: bool,
         run: impl FnOnce(&mut Executor) -> Result<Done, SqlError>,
-    ) -> Result<Done, SqlError> {
-        let began = self.begin(store);
+    ) -> (Result<Done, SqlError>, Option<u64>) {
+        let began = self.begin(store, timed);
         let result = run(executor);
-        self.end(store, began, &result);
+        let took = self.end(store, began, &result);
         if self.plan_generation.load(Ordering::Relaxed) != store.generation() {
             self.explain(store, executor, text);
         }
-        result
+        (result, took)
     }
 
     /// Notes a call. The moment to give to [`Counted::end`], if this call is to be timed.
     #[inline]
-    fn begin(&self, store: &Store) -> Option<u64> {
+    fn begin(&self, store: &Store, timed: bool) -> Option<u64> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let timed = call < TIMED_CALLS || call.is_multiple_of(TIMED_SHARE);
+        let timed = timed || self.invalidates || call < TIMED_CALLS || call.is_multiple_of(TIMED_SHARE);
         timed.then(|| store.clock().precise_ns())
     }
 
-    /// Notes how the call ended.
+    /// Notes how the call ended; nanoseconds that it took, if it was timed.
     #[inline]
-    fn end(&self, store: &Store, began: Option<u64>, result: &Result<Done, SqlError>) {
+    fn end(&self, store: &Store, began: Option<u64>, result: &Result<Done, SqlError>) -> Option<u64> {
         match result {
             Ok(done) => {
                 self.rows.fetch_add(done.affected, Ordering::Relaxed);
@@ -98,13 +102,12 @@ impl Counted {
                 self.errors.fetch_add(1, Ordering::Relaxed);
             }
         }
-        if let Some(began) = began {
-            let took = store.clock().precise_ns().saturating_sub(began);
-            self.timed.fetch_add(1, Ordering::Relaxed);
-            self.total_ns.fetch_add(took, Ordering::Relaxed);
-            self.least_ns_complement.fetch_max(!took, Ordering::Relaxed);
-            self.most_ns.fetch_max(took, Ordering::Relaxed);
-        }
+        let took = store.clock().precise_ns().saturating_sub(began?);
+        self.timed.fetch_add(1, Ordering::Relaxed);
+        self.total_ns.fetch_add(took, Ordering::Relaxed);
+        self.least_ns_complement.fetch_max(!took, Ordering::Relaxed);
+        self.most_ns.fetch_max(took, Ordering::Relaxed);
+        Some(took)
     }
 
     /// Asks how its rows are found: it is new, or the definitions changed.
@@ -133,6 +136,12 @@ impl Counted {
             sqlite_calls: load(&self.sqlite),
         }
     }
+}
+
+/// Whether a statement may make rows invalid by a condition, as far as its first word tells.
+fn may_invalidate(query: &str) -> bool {
+    let first = query.split(' ').next().unwrap_or_default();
+    ["delete", "truncate", "call", "with"].contains(&first) || first == "update" && query.contains("_stale")
 }
 
 /// Whether a statement names a function of advisory locks.
@@ -288,7 +297,7 @@ mod tests {
             find(&mut known, &format!("SELECT column_{number} FROM t"), &all);
         }
         assert!(all.all().len() <= STATEMENTS_MAX);
-        assert!(all.all().iter().any(|facts| facts.query == used.query()));
+        assert!(all.all().iter().any(|facts| *facts.query == **used.query()));
     }
 
     #[test]
@@ -306,7 +315,7 @@ mod tests {
         }
         assert_eq!(known.known.len(), 2);
         let negative = find(&mut known, "SELECT a FROM t WHERE a = -5", &all);
-        assert_eq!(negative.query(), "select a from t where a = -?");
+        assert_eq!(&**negative.query(), "select a from t where a = -?");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Prepared statements, portals and cursors, settings, the open transaction. Any SQL thread can serve any session,
 //! one at a time: what belongs to the thread is its [`SqlThreadContext`], what belongs to the client is here.
 
+mod as_json;
 mod copy;
 mod effects;
 mod lock;
@@ -30,6 +31,7 @@ use sql::{
 use store::Table;
 use store::value::Value;
 
+pub use as_json::{JsonStatement, error_as_json};
 use copy::CopyIn;
 pub use copy::{CopyLayout, CopyOptions};
 pub(crate) use effects::check_notification;
@@ -43,13 +45,16 @@ use settings::Settings;
 pub use thread_context::SqlThreadContext;
 use utility::Utility;
 
-use crate::activity::Presence;
+use crate::activity::{Happening, Presence, Who};
 use crate::advisory::Wake;
 use crate::channels::{Inbox, Notification, Overflown};
 use crate::counters::Counter;
 use crate::engine::{Engine, SERVER_PROCESS};
 use crate::session::Session;
 use crate::shared_settings::STATEMENT_TIMEOUT;
+
+/// What the protocol of its usual clients is called.
+const POSTGRESQL: &str = "postgresql";
 
 /// Takes what a statement gives to a client.
 pub trait ClientSink: RowSink {
@@ -88,6 +93,8 @@ struct Mark {
     pending: usize,
     /// Advisory locks that it had taken.
     locks: usize,
+    /// What it had made invalid.
+    happened: usize,
 }
 
 /// A client's session.
@@ -123,8 +130,16 @@ pub struct SqlSession {
     implicit: bool,
     /// What its connection is encrypted with, until others see it.
     encryption: Option<EncryptionFacts>,
+    /// The protocol that its client speaks.
+    protocol: &'static str,
     /// What others see of it; none for a session that nobody introduced.
     presence: Option<Presence>,
+    /// The same for what happened.
+    who: Option<Arc<Who>>,
+    /// What the open transaction made invalid, until it commits.
+    happened: Vec<Happening>,
+    /// Its statements come by HTTP.
+    by_http: bool,
 }
 
 impl SqlSession {
@@ -135,8 +150,21 @@ impl SqlSession {
 
     /// A session of somebody who was let in.
     pub fn of(engine: Arc<Engine>, who: &Authenticated, address: Option<IpAddr>) -> Self {
-        let session = Session::of(who, &engine.access, address, "postgresql");
-        Self::with(engine, session)
+        Self::by(engine, who, address, POSTGRESQL)
+    }
+
+    /// The same by a protocol of this name.
+    pub fn by(
+        engine: Arc<Engine>,
+        who: &Authenticated,
+        address: Option<IpAddr>,
+        protocol: &'static str,
+    ) -> Self {
+        let session = Session::of(who, &engine.access, address, protocol);
+        let mut session = Self::with(engine, session);
+        session.protocol = protocol;
+        session.by_http = protocol != POSTGRESQL;
+        session
     }
 
     fn with(engine: Arc<Engine>, session: Session) -> Self {
@@ -162,7 +190,11 @@ impl SqlSession {
             marks: Vec::new(),
             implicit: false,
             encryption: None,
+            protocol: POSTGRESQL,
             presence: None,
+            who: None,
+            happened: Vec::new(),
+            by_http: false,
         }
     }
 
@@ -199,11 +231,13 @@ impl SqlSession {
     /// Says who speaks, how the client calls itself, and from where; others see the session from now on.
     fn introduce(&mut self, identity: Identity, application: &str, address: Option<String>) {
         self.sql.set_identity(identity.clone());
+        let (role, pid) = (identity.user.clone(), Some(identity.pid));
+        self.who = Some(Arc::new(Who { role, pid, address: address.clone(), protocol: self.protocol }));
         self.presence = Some(Presence::new(
             &self.engine.activity.sessions,
             identity,
             application.to_owned(),
-            (address, self.encryption.take()),
+            (address, self.protocol, self.encryption.take()),
             self.cancel.clone(),
         ));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use auth::Giver;
 use auth::statement::{GrantedOn, RoleStatement};
 use sql::{
-    ColumnDescription, Done, DoneKind, Holder, Identity, RowSink, SqlError, SqlType, StatementText,
-    TransactionStatus,
+    ColumnDescription, Done, DoneKind, Holder, Identity, Invalidation, RowSink, SqlError, SqlType,
+    StatementText, TransactionStatus,
 };
 use store::value::{Value, ValueRef};
 
@@ -21,7 +21,10 @@ use super::utility::{self, Direction, Discard, Utility};
 use super::{ClientSink, CopyOptions, Mark, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
 use crate::activity::Counted;
 use crate::counters::Counter;
-use crate::limits::{LISTENED_BYTES, NOTIFICATION_BYTES, SETTING_CHANGE_BYTES, SETTINGS_BYTES_MAX};
+use crate::latency::Class;
+use crate::limits::{
+    HAPPENED_IN_BLOCK_MAX, LISTENED_BYTES, NOTIFICATION_BYTES, SETTING_CHANGE_BYTES, SETTINGS_BYTES_MAX,
+};
 use crate::privilege::Command;
 
 /// A tag without a count.
@@ -200,16 +203,50 @@ impl SqlSession {
         parameters: (&[Value], &[Option<SqlType>]),
         sink: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let (context, executor) = context.tools()?;
-        counted.run(&context.engine().store, executor, text.sql, |executor| {
+        let sampled = context.context_mut().is_timed_statement();
+        let (own, executor) = context.tools()?;
+        let (slow, store) = (&self.engine.activity.slow, &self.engine.store);
+        let (result, took) = counted.run(store, executor, text.sql, sampled || slow.is_on(), |executor| {
             executor.execute_text(&mut self.sql, text, parameters, &self.cancel, sink)
-        })
+        });
+        if let Some(took) = took.filter(|_| sampled) {
+            let class = if self.by_http { Class::HTTP_SQL } else { Class::POSTGRESQL_SQL };
+            own.note_statement_time(class.of_statement(&result), took);
+        }
+        let invalidates = result.as_ref().is_ok_and(|done| done.invalidated.is_some());
+        if invalidates || took.is_some_and(|took| slow.is_slow(took)) {
+            self.note_ended(counted, (text.sql, parameters.0), (&result, took));
+        }
+        result
+    }
+
+    /// Takes note of a statement that was slow or made rows invalid. What may still be rolled back waits for `COMMIT`.
+    #[cold]
+    fn note_ended(
+        &mut self,
+        counted: &Counted,
+        text: (&str, &[Value]),
+        (result, took): (&Result<Done, SqlError>, Option<u64>),
+    ) {
+        let Some(who) = &self.who else { return };
+        let activity = &self.engine.activity;
+        let Some(happening) = activity.note(&self.engine.store, counted, text, (result, took), who) else {
+            return;
+        };
+        if self.status() == TransactionStatus::Idle || happening.how == Invalidation::Flushed {
+            activity.invalidations.keep(happening);
+        } else if self.happened.len() < HAPPENED_IN_BLOCK_MAX {
+            self.happened.push(happening);
+        }
     }
 
     /// Every statement passes here.
     #[inline]
     fn pass_gate(&mut self, context: &SqlThreadContext) -> Result<(), SqlError> {
         context.context().count(Counter::CmdSql, 1);
+        if self.by_http {
+            context.context().count(Counter::SqlByHttp, 1);
+        }
         if self.session.refresh(&self.engine.access) {
             self.follow_rights();
         }
@@ -227,11 +264,12 @@ impl SqlSession {
             "SAVEPOINT" => {
                 let locks = self.engine.locks.mark(self.sql.identity().pid);
                 let (changes, pending) = (self.settings.changes(), self.pending.len());
-                self.marks.push(Mark { changes, pending, locks });
+                self.marks.push(Mark { changes, pending, locks, happened: self.happened.len() });
             }
             "ROLLBACK" => {
                 self.marks.truncate(savepoints);
-                if let Some(Mark { changes, pending, locks }) = self.marks.last().copied() {
+                if let Some(Mark { changes, pending, locks, happened }) = self.marks.last().copied() {
+                    self.happened.truncate(happened);
                     self.settings.roll_back_to(changes);
                     self.pending.truncate(pending);
                     self.engine.locks.end_transaction(self.sql.identity().pid, locks);
@@ -258,6 +296,9 @@ impl SqlSession {
         self.settings.end_block(!committed);
         self.pending_held.set(0);
         self.apply_settings();
+        for happening in self.happened.drain(..).filter(|_| committed) {
+            self.engine.activity.invalidations.keep(happening);
+        }
         for pending in std::mem::take(&mut self.pending) {
             if committed {
                 self.announce(&pending);
@@ -808,7 +849,7 @@ fn outcome(done: Done) -> Outcome {
     if done.tag.is_empty() {
         return Outcome::Empty;
     }
-    let counted = matches!(done.kind, DoneKind::Rows) && done.tag != "EXPLAIN"
+    let counted = matches!(done.kind, DoneKind::Rows) && !matches!(done.tag, "EXPLAIN" | "CALL")
         || matches!(done.tag, "SELECT" | "INSERT" | "UPDATE" | "DELETE");
     Outcome::Complete { tag: done.tag, count: counted.then_some(done.affected) }
 }

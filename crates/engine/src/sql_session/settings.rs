@@ -436,18 +436,9 @@ pub(crate) fn on_off(on: bool) -> &'static str {
 
 /// A time in milliseconds, of a number with or without a unit.
 fn milliseconds(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let split = text.find(|next: char| !next.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: u64 = number.parse().ok()?;
-    match unit.trim() {
-        "us" => Some(number.div_ceil(1_000)),
-        "" | "ms" => Some(number),
-        "s" => number.checked_mul(1_000),
-        "min" => number.checked_mul(60_000),
-        "h" => number.checked_mul(3_600_000),
-        "d" => number.checked_mul(86_400_000),
-        _ => None,
+    match text.trim().strip_suffix("us") {
+        Some(microseconds) => Some(microseconds.trim_end().parse::<u64>().ok()?.div_ceil(1_000)),
+        None => store::definition::units::time_ms(text, 1),
     }
 }
 
@@ -472,6 +463,8 @@ mod tests {
         for (name, value, shown) in [
             ("statement_timeout", "1500", "1500ms"),
             ("STATEMENT_TIMEOUT", "2min", "2min"),
+            ("statement_timeout", "1.5 mins", "90s"),
+            ("statement_timeout", "1500us", "2ms"),
             ("statement_timeout", "0", "0"),
             ("datestyle", "iso, dmy", "ISO, DMY"),
             ("client_encoding", "utf-8", "UTF8"),

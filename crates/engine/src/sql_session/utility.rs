@@ -470,7 +470,7 @@ mod tests {
             ("SET a TO DEFAULT", set("a", None, false)),
             ("SET a TO -2", set("a", Some("-2"), false)),
             ("SET TIME ZONE 'UTC'", set("timezone", Some("UTC"), false)),
-            ("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", set("timezone", Some("UTC"), false)),
+            ("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", set("timezone", Some("<+00>-00"), false)),
             ("SET ROLE 'app'", set("role", Some("app"), false)),
             ("SET SESSION AUTHORIZATION DEFAULT", set("session_authorization", None, false)),
             ("LOCK TABLE a, ONLY s.\"B\" IN ACCESS SHARE MODE", lock_of(&["a", "s.\"B\""], true)),

@@ -1,0 +1,116 @@
+//! What the metrics are read from, taken once for all of them.
+
+use store::{RemovalCause, StoreUsage, Table, TableStats};
+
+use crate::counters::Totals;
+use crate::engine::Engine;
+use crate::latency::{CLASSES, Spread};
+use crate::limits::LABELLED_TABLES_MAX;
+use crate::process::{processor_ticks, resident_bytes};
+
+/// The label of the tables beyond [`LABELLED_TABLES_MAX`].
+const OTHER: &str = "other";
+
+/// See the module.
+pub(super) struct Figures<'e> {
+    pub(super) engine: &'e Engine,
+    /// Since the start, whatever `stats reset` says: a counter does not fall.
+    pub(super) totals: Totals,
+    pub(super) usage: StoreUsage,
+    pub(super) tables: Vec<OfTable>,
+    /// Processor time in user and in system mode, in 1/100 s.
+    pub(super) processor: [u64; 2],
+    pub(super) resident_bytes: u64,
+    /// How long commands take, by the classes of [`CLASSES`].
+    pub(super) latencies: Vec<Spread>,
+}
+
+/// The figures of one table, or of the rest of them.
+#[derive(Debug, Default)]
+pub(super) struct OfTable {
+    pub(super) name: String,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    pub(super) segment_bytes: u64,
+    pub(super) written: u64,
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+    /// Rows that left, by the causes of [`CAUSES`].
+    pub(super) removed: [u64; CAUSES.len()],
+}
+
+/// Why rows leave, and what is counted as that.
+pub(super) const CAUSES: [(&str, Cause); 4] = [
+    ("expired", |stats| stats.expired),
+    ("evicted", |stats| stats.evicted),
+    ("invalidated", |stats| stats.left(RemovalCause::Invalidated)),
+    ("flushed", |stats| stats.left(RemovalCause::Flushed)),
+];
+
+type Cause = fn(&TableStats) -> u64;
+
+impl<'e> Figures<'e> {
+    pub(super) fn of(engine: &'e Engine) -> Self {
+        Self {
+            engine,
+            totals: engine.raw_totals(),
+            usage: engine.store.usage(),
+            tables: tables_of(engine),
+            processor: processor_ticks(),
+            resident_bytes: resident_bytes(),
+            latencies: (0..CLASSES.len()).map(|class| engine.latency(class)).collect(),
+        }
+    }
+
+    /// Rows that left, by the causes of [`CAUSES`].
+    pub(super) fn removed(&self, cause: usize) -> u64 {
+        self.tables.iter().map(|table| table.removed[cause]).sum()
+    }
+
+    pub(super) fn uptime_seconds(&self) -> f64 {
+        let engine = self.engine;
+        engine.store.clock().now_ns().saturating_sub(engine.started_ns) as f64 / 1e9
+    }
+
+    /// Seconds since the store's housekeeping had its turn.
+    pub(super) fn tick_age_seconds(&self) -> f64 {
+        self.engine.tick_age_ns() as f64 / 1e9
+    }
+}
+
+/// The oldest tables by name, so that a new one does not take a name away from another, and the rest as one.
+fn tables_of(engine: &Engine) -> Vec<OfTable> {
+    let catalog = engine.store.catalog();
+    let mut tables: Vec<_> = catalog.tables().collect();
+    tables.sort_by_key(|table| table.id().0);
+    let (named, rest) = tables.split_at(tables.len().min(LABELLED_TABLES_MAX));
+    let mut all: Vec<OfTable> = named.iter().map(|table| OfTable::of(table)).collect();
+    if !rest.is_empty() {
+        let mut other = OfTable { name: OTHER.to_owned(), ..OfTable::default() };
+        for table in rest {
+            other.add(&table.stats());
+        }
+        all.push(other);
+    }
+    all
+}
+
+impl OfTable {
+    fn of(table: &Table) -> Self {
+        let mut own = Self { name: table.name().to_owned(), ..Self::default() };
+        own.add(&table.stats());
+        own
+    }
+
+    fn add(&mut self, stats: &TableStats) {
+        self.rows += stats.rows;
+        self.bytes += stats.bytes;
+        self.segment_bytes += stats.segment_bytes;
+        self.written += stats.written;
+        self.hits += stats.hits;
+        self.misses += stats.misses;
+        for (sum, (_, cause)) in self.removed.iter_mut().zip(CAUSES) {
+            *sum += cause(stats);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The table of metrics.
+
+use std::sync::atomic::Ordering;
+
+use super::Measured::{Count, Real, Spread};
+use super::MetricKind::{self, Counter, Gauge, Histogram};
+use super::figures::{CAUSES, Figures, OfTable};
+use super::{Give, Metric};
+use crate::counters::Counter as Counted;
+use crate::latency::CLASSES;
+
+/// Every metric, in the order in which they are written.
+pub static METRICS: &[Metric] = &[
+    metric("sqlcached_info", Gauge, &["version"], "The version, as a label of the value 1.", |_, give| {
+        give(&[env!("CARGO_PKG_VERSION")], Count(1));
+    }),
+    metric("sqlcached_uptime_seconds", Gauge, &[], "Time since the start.", |figures, give| {
+        give(&[], Real(figures.uptime_seconds()));
+    }),
+    metric(
+        "sqlcached_housekeeping_age_seconds",
+        Gauge,
+        &[],
+        "Time since the last tick of the housekeeping thread, which comes sixteen times a second.",
+        |figures, give| give(&[], Real(figures.tick_age_seconds())),
+    ),
+    metric(
+        "sqlcached_recovery_complete",
+        Gauge,
+        &[],
+        "1 when all rows of an earlier process have been checked; 0 while they are.",
+        |figures, give| give(&[], Count(u64::from(figures.engine.store.recovered().complete))),
+    ),
+    metric(
+        "sqlcached_cpu_seconds_total",
+        Counter,
+        &["mode"],
+        "Processor time of the process.",
+        |figures, give| {
+            for (mode, ticks) in ["user", "system"].into_iter().zip(figures.processor) {
+                give(&[mode], Real(ticks as f64 / 100.0));
+            }
+        },
+    ),
+    metric(
+        "sqlcached_resident_memory_bytes",
+        Gauge,
+        &[],
+        "Memory of the process that is resident, including the part of the arena that it has touched.",
+        |figures, give| give(&[], Count(figures.resident_bytes)),
+    ),
+    metric("sqlcached_memory_limit_bytes", Gauge, &[], "Memory for rows (memory_mb).", |figures, give| {
+        give(&[], Count(figures.usage.memory_bytes));
+    }),
+    metric(
+        "sqlcached_segment_bytes",
+        Gauge,
+        &[],
+        "Bytes of the segments that hold rows.",
+        |figures, give| {
+            give(&[], Count(figures.usage.segment_bytes));
+        },
+    ),
+    metric(
+        "sqlcached_index_bytes",
+        Gauge,
+        &["kind"],
+        "Bytes of indexes: hash is in the arena, ordered is on the heap with versions kept for running statements.",
+        |figures, give| {
+            give(&["hash"], Count(figures.usage.index_bytes));
+            give(&["ordered"], Count(figures.usage.heap_bytes));
+        },
+    ),
+    metric(
+        "sqlcached_rows",
+        Gauge,
+        &[],
+        "Rows, including expired rows that were not cleared yet.",
+        |figures, give| {
+            give(&[], Count(figures.usage.rows));
+        },
+    ),
+    metric("sqlcached_row_bytes", Gauge, &[], "Bytes of these rows.", |figures, give| {
+        give(&[], Count(figures.usage.row_bytes));
+    }),
+    metric(
+        "sqlcached_connections",
+        Gauge,
+        &[],
+        "Open connections of memcached and PostgreSQL clients.",
+        |figures, give| {
+            give(&[], Count(figures.engine.connections.load(Ordering::Relaxed) as u64));
+        },
+    ),
+    metric(
+        "sqlcached_connections_limit",
+        Gauge,
+        &[],
+        "Connections that may be open (max_connections).",
+        |figures, give| {
+            give(&[], Count(figures.engine.connections_max.load(Ordering::Relaxed) as u64));
+        },
+    ),
+    metric(
+        "sqlcached_connections_opened_total",
+        Counter,
+        &[],
+        "Connections that were accepted.",
+        |figures, give| {
+            give(&[], Count(figures.engine.connections_total.load(Ordering::Relaxed)));
+        },
+    ),
+    metric(
+        "sqlcached_connections_rejected_total",
+        Counter,
+        &[],
+        "Connections that were refused because there were too many.",
+        |figures, give| give(&[], Count(figures.engine.connections_rejected.load(Ordering::Relaxed))),
+    ),
+    metric(
+        "sqlcached_connections_kicked_total",
+        Counter,
+        &["reason"],
+        "Connections that the server closed: idle too long, too slow, or with too many replies waiting.",
+        |figures, give| {
+            let kicks = [
+                ("idle", Counted::IdleKicks),
+                ("slow", Counted::SlowKicks),
+                ("output", Counted::OutputKicks),
+            ];
+            counts(figures, give, &kicks);
+        },
+    ),
+    metric("sqlcached_sessions", Gauge, &["state"], "SQL sessions by what they do.", |figures, give| {
+        let sessions = figures.engine.activity.sessions.all();
+        for state in ["active", "idle", "idle in transaction", "idle in transaction (aborted)"] {
+            give(&[state], Count(sessions.iter().filter(|session| session.state == state).count() as u64));
+        }
+    }),
+    metric(
+        "sqlcached_network_bytes_total",
+        Counter,
+        &["direction"],
+        "Bytes received and sent.",
+        |figures, give| {
+            counts(figures, give, &[("received", Counted::BytesRead), ("sent", Counted::BytesWritten)]);
+        },
+    ),
+    metric(
+        "sqlcached_commands_total",
+        Counter,
+        &["command", "status"],
+        "Commands of memcached clients, by outcome; SQL statements of all clients, by whether they worked.",
+        commands,
+    ),
+    metric(
+        "sqlcached_command_duration_seconds",
+        Histogram,
+        &["listener", "command"],
+        "Time of commands in the server, without the socket. One memcached command in 64 and one statement in 16 is timed, and counts for as many.",
+        |figures, give| {
+            for ((listener, command), spread) in CLASSES.iter().zip(&figures.latencies) {
+                give(&[listener, command], Spread(spread));
+            }
+        },
+    ),
+    metric(
+        "sqlcached_refused_writes_total",
+        Counter,
+        &["reason"],
+        "Values that memcached clients could not store.",
+        |figures, give| {
+            counts(
+                figures,
+                give,
+                &[("too_large", Counted::StoreTooLarge), ("no_memory", Counted::StoreNoMemory)],
+            );
+        },
+    ),
+    metric(
+        "sqlcached_rows_removed_total",
+        Counter,
+        &["cause"],
+        "Rows that left: expired, evicted, invalidated one by one, flushed with a table.",
+        |figures, give| {
+            for (cause, (name, _)) in CAUSES.iter().enumerate() {
+                give(&[name], Count(figures.removed(cause)));
+            }
+        },
+    ),
+    metric("sqlcached_table_rows", Gauge, &["table"], "Rows by table.", |figures, give| {
+        by_table(figures, give, |table| table.rows);
+    }),
+    metric("sqlcached_table_bytes", Gauge, &["table"], "Bytes of rows by table.", |figures, give| {
+        by_table(figures, give, |table| table.bytes);
+    }),
+    metric(
+        "sqlcached_table_segment_bytes",
+        Gauge,
+        &["table"],
+        "Bytes of segments by table.",
+        |figures, give| {
+            by_table(figures, give, |table| table.segment_bytes);
+        },
+    ),
+    metric(
+        "sqlcached_table_written_total",
+        Counter,
+        &["table"],
+        "Rows written, by table.",
+        |figures, give| {
+            by_table(figures, give, |table| table.written);
+        },
+    ),
+    metric(
+        "sqlcached_table_hits_total",
+        Counter,
+        &["table"],
+        "Lookups by a whole primary key that found a row, by table.",
+        |figures, give| by_table(figures, give, |table| table.hits),
+    ),
+    metric(
+        "sqlcached_table_misses_total",
+        Counter,
+        &["table"],
+        "Lookups by a whole primary key that found none, by table.",
+        |figures, give| by_table(figures, give, |table| table.misses),
+    ),
+    metric(
+        "sqlcached_table_rows_removed_total",
+        Counter,
+        &["table", "cause"],
+        "Rows that left, by table and cause.",
+        |figures, give| {
+            for table in &figures.tables {
+                for ((name, _), count) in CAUSES.iter().zip(table.removed) {
+                    give(&[&table.name, name], Count(count));
+                }
+            }
+        },
+    ),
+    metric(
+        "sqlcached_passwords_total",
+        Counter,
+        &["status"],
+        "Passwords that memcached clients showed.",
+        |figures, give| {
+            let refused = figures.engine.access.refusals.totals();
+            let wrong = refused.wrong_passwords.load(Ordering::Relaxed);
+            give(&["right"], Count(refused.passwords.load(Ordering::Relaxed).saturating_sub(wrong)));
+            give(&["wrong"], Count(wrong));
+        },
+    ),
+    metric(
+        "sqlcached_permission_denied_total",
+        Counter,
+        &[],
+        "Commands and statements that a role was not allowed.",
+        |figures, give| {
+            let refused = figures.engine.access.refusals.totals();
+            give(&[], Count(refused.refusals.load(Ordering::Relaxed)));
+        },
+    ),
+    metric(
+        "sqlcached_panics_total",
+        Counter,
+        &[],
+        "Commands that ended in a defect of the server; each cost one connection.",
+        |figures, give| give(&[], Count(figures.totals.of(Counted::Panics))),
+    ),
+];
+
+const fn metric(
+    name: &'static str,
+    kind: MetricKind,
+    labels: &'static [&'static str],
+    help: &'static str,
+    read: fn(&Figures<'_>, &mut Give<'_>),
+) -> Metric {
+    Metric { name, kind, labels, help, read }
+}
+
+/// Counters under a label each.
+fn counts(figures: &Figures<'_>, give: &mut Give<'_>, all: &[(&str, Counted)]) {
+    for (label, counter) in all {
+        give(&[label], Count(figures.totals.of(*counter)));
+    }
+}
+
+fn by_table(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&OfTable) -> u64) {
+    for table in &figures.tables {
+        give(&[&table.name], Count(of(table)));
+    }
+}
+
+/// Commands by outcome. A `cas` is no `set` here, as it is in memcached's own counters.
+fn commands(figures: &Figures<'_>, give: &mut Give<'_>) {
+    let of = |counter| figures.totals.of(counter);
+    let outcomes = [
+        ("get", "hit", Counted::GetHits),
+        ("get", "miss", Counted::GetMisses),
+        ("delete", "hit", Counted::DeleteHits),
+        ("delete", "miss", Counted::DeleteMisses),
+        ("incr", "hit", Counted::IncrHits),
+        ("incr", "miss", Counted::IncrMisses),
+        ("decr", "hit", Counted::DecrHits),
+        ("decr", "miss", Counted::DecrMisses),
+        ("cas", "hit", Counted::CasHits),
+        ("cas", "miss", Counted::CasMisses),
+        ("cas", "badval", Counted::CasBadval),
+        ("touch", "hit", Counted::TouchHits),
+        ("touch", "miss", Counted::TouchMisses),
+        ("flush", "hit", Counted::CmdFlush),
+        ("sql", "error", Counted::SqlErrors),
+    ];
+    for (command, status, counter) in outcomes {
+        give(&[command, status], Count(of(counter)));
+    }
+    let compared = of(Counted::CasHits) + of(Counted::CasMisses) + of(Counted::CasBadval);
+    give(&["set", "hit"], Count(of(Counted::CmdSet).saturating_sub(compared)));
+    // A statement that cannot be parsed fails before it is counted as one that runs.
+    give(&["sql", "ok"], Count(of(Counted::CmdSql).saturating_sub(of(Counted::SqlErrors))));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_are() {
+        let names: BTreeSet<_> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len(), "each name once");
+        for metric in METRICS {
+            assert!(metric.name.starts_with("sqlcached_"), "{}", metric.name);
+            assert_eq!(
+                metric.name.ends_with("_total"),
+                metric.kind == MetricKind::Counter,
+                "{}",
+                metric.name
+            );
+            assert!(metric.help.ends_with('.'), "{}", metric.name);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The databases behind the cache, as far as everybody may know of them. Their connections are the crate `source`'s.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use sql::{SourceFacts, SqlError};
+use store::Clock;
+use store::definition::{Dependence, ServerDef};
+
+/// Asks a source whether it can tell what changes.
+type Check = dyn Fn(&ServerDef, &[Dependence]) -> Result<(), SqlError> + Send + Sync;
+
+/// All sources that run.
+#[derive(Default)]
+pub struct Sources {
+    all: Mutex<Vec<Arc<SourceState>>>,
+    check: OnceLock<Box<Check>>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources").field("all", &self.all).finish_non_exhaustive()
+    }
+}
+
+/// What is known of a source: its thread writes it, everybody reads it.
+#[derive(Debug)]
+pub struct SourceState {
+    facts: Mutex<SourceFacts>,
+    /// Wakes who waits until more is applied.
+    advanced: Condvar,
+    clock: Clock,
+}
+
+impl SourceState {
+    /// Changes what is known.
+    pub fn update(&self, change: impl FnOnce(&mut SourceFacts)) {
+        change(&mut self.facts.lock());
+    }
+
+    /// Its log was read and applied so far.
+    pub fn advance(&self, received: u64, applied: u64) {
+        let mut facts = self.facts.lock();
+        (facts.received_lsn, facts.applied_lsn) = (received, applied);
+        self.advanced.notify_all();
+    }
+
+    /// Whether it is applied so far, or is after a wait that is no longer than this.
+    fn is_applied(&self, lsn: u64, wait: Duration) -> bool {
+        let mut facts = self.facts.lock();
+        // What was applied of a stream that broke says nothing about rows that were stored since.
+        let done = |facts: &SourceFacts| facts.follows() && facts.applied_lsn >= lsn;
+        if !done(&facts) {
+            let _timed_out = self.advanced.wait_for(&mut facts, wait);
+        }
+        done(&facts)
+    }
+
+    /// Says what it does from now on; false: it did that already.
+    pub fn enter(&self, state: &'static str) -> bool {
+        let mut facts = self.facts.lock();
+        let new = facts.state != state;
+        if new {
+            facts.state = state;
+            facts.since_ms = i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX);
+        }
+        new
+    }
+
+    /// What is known.
+    pub fn facts(&self) -> SourceFacts {
+        self.facts.lock().clone()
+    }
+}
+
+impl Sources {
+    /// A source that runs from now on.
+    pub fn add(&self, name: &str, clock: &Clock) -> Arc<SourceState> {
+        let facts = SourceFacts { name: name.to_owned(), ..SourceFacts::default() };
+        let state = Arc::new(SourceState {
+            facts: Mutex::new(facts),
+            advanced: Condvar::new(),
+            clock: clock.clone(),
+        });
+        state.enter("connecting");
+        self.all.lock().push(Arc::clone(&state));
+        state
+    }
+
+    /// It does not run any more.
+    pub fn remove(&self, state: &Arc<SourceState>) {
+        self.all.lock().retain(|own| !Arc::ptr_eq(own, state));
+    }
+
+    /// All that run, by their names.
+    pub fn all(&self) -> Vec<SourceFacts> {
+        let mut all: Vec<_> = self.all.lock().iter().map(|state| state.facts()).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
+    /// See `Server::source_applied`.
+    pub(crate) fn applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool> {
+        let named = |state: &&Arc<SourceState>| state.facts.lock().name.eq_ignore_ascii_case(name);
+        let state = Arc::clone(self.all.lock().iter().find(named)?);
+        Some(state.is_applied(lsn, wait))
+    }
+
+    /// Who asks a source whether it can tell what changes.
+    pub fn on_check(&self, check: Box<Check>) {
+        // Only the first counts: a process has one set of sources.
+        let _had = self.check.set(check);
+    }
+
+    /// Asks that; a program without connections to sources believes everything.
+    pub(crate) fn check(&self, server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError> {
+        self.check.get().map_or(Ok(()), |check| check(server, depends))
+    }
+}
