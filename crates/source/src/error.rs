@@ -1,0 +1,63 @@
+//! What goes wrong with a source, and what to do about it.
+
+use std::{fmt, io};
+
+use engine::SqlError;
+
+/// An error of a source: PostgreSQL's, the network's, or ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Error {
+    /// SQLSTATE.
+    pub(crate) state: String,
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+}
+
+impl Error {
+    pub(crate) fn new(state: &str, message: impl Into<String>) -> Self {
+        Self { state: state.to_owned(), message: message.into(), hint: None }
+    }
+
+    /// The connection is broken, or speaks another protocol.
+    pub(crate) fn connection(message: impl Into<String>) -> Self {
+        Self::new("08006", message)
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.state)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::connection(error.to_string())
+    }
+}
+
+impl From<Error> for SqlError {
+    fn from(error: Error) -> Self {
+        // The states that this crate and PostgreSQL give here; any other is a failure of the source.
+        const STATES: &[&str] = &[
+            "08001", "08006", "08P01", "0A000", "28000", "28P01", "3D000", "42501", "42703", "42704",
+            "42P01", "53300", "53400", "55000", "55006", "57P03", "HV00J",
+        ];
+        let known = STATES.iter().find(|known| **known == error.state).copied();
+        let mut made = Self::new(known.unwrap_or("HV000"), error.message);
+        if let Some(hint) = error.hint {
+            made = made.with_hint(hint);
+        }
+        made
+    }
+}

@@ -1,0 +1,221 @@
+//! The databases behind the cache: PostgreSQL's change streams invalidate rows here.
+//!
+//! Each foreign server that a table names has a thread and two connections. One carries the stream of changes from a
+//! temporary slot; the other is for questions. What a table depends on (`depends`) says which rows a change removes.
+//! The deletes go through a session of the engine's, as everybody's do, in one transaction for each of the source's.
+//!
+//! A cache may forget. So the slot is temporary: when the connection is lost, rows here are emptied by one step each
+//! time the source was away for `max_lag`, and once more when it is back, and then refilled on demand.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod batch;
+mod check;
+mod error;
+mod limits;
+mod login;
+mod pgoutput;
+mod plan;
+mod settle;
+mod stream;
+mod time;
+mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use engine::{Engine, SqlError};
+use store::definition::{Dependence, ServerDef};
+
+use apply::Applier;
+use limits::{RETRY_PAUSES, SUPERVISE_INTERVAL};
+use login::{Purpose, connect};
+use plan::Plan;
+use stream::Source;
+use time::now;
+
+/// All sources. They end when this is dropped.
+#[derive(Debug)]
+pub struct Sources {
+    stop: Arc<AtomicBool>,
+    supervisor: Option<JoinHandle<()>>,
+}
+
+impl Sources {
+    /// Follows the definitions from now on: a source for each server that a table names.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no thread.
+    pub fn start(engine: &Arc<Engine>) -> std::io::Result<Self> {
+        engine.sources.on_check(Box::new(ask));
+        let stop = Arc::new(AtomicBool::new(false));
+        // Before anybody is served: what a source may have changed meanwhile is not believed.
+        let running = adjusted(engine, Vec::new(), &mut Applier::new(engine));
+        let (own, engine) = (Arc::clone(&stop), Arc::clone(engine));
+        let supervisor =
+            thread::Builder::new().name("sources".into()).spawn(move || supervise(&engine, running, &own))?;
+        Ok(Self { stop, supervisor: Some(supervisor) })
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        // Relaxed: the flag carries no data.
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(supervisor) = self.supervisor.take() {
+            let _panicked = supervisor.join();
+        }
+    }
+}
+
+/// Asks a source whether it can tell what changes.
+fn ask(server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError> {
+    let mut connection = connect(server, Purpose::Questions)?;
+    let result = check::check(&mut connection, server, depends);
+    connection.end();
+    Ok(result?)
+}
+
+/// A source's thread.
+struct Running {
+    server: Arc<ServerDef>,
+    state: Arc<engine::SourceState>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// When its tables were emptied because it does not follow.
+    emptied: Instant,
+}
+
+impl Running {
+    /// Starts one. What depends on it was not followed so far.
+    fn start(engine: &Arc<Engine>, server: &Arc<ServerDef>, applier: &mut Applier) -> Self {
+        let state = engine.sources.add(&server.name, engine.store().clock());
+        let stop = Arc::new(AtomicBool::new(false));
+        let source = Source {
+            engine: Arc::clone(engine),
+            server: Arc::clone(server),
+            state: Arc::clone(&state),
+            stop: Arc::clone(&stop),
+        };
+        let spawned =
+            thread::Builder::new().name(format!("source-{}", server.id)).spawn(move || follow(&source));
+        let thread = spawned
+            .inspect_err(|error| tracing::error!(source = %server.name, %error, "a source has no thread"))
+            .ok();
+        let mut own = Self { server: Arc::clone(server), state, stop, thread, emptied: now() };
+        own.empty(engine, applier);
+        own
+    }
+
+    /// Says that it is to end, and waits until it has.
+    fn end(mut self, engine: &Engine) {
+        // Relaxed: the flag carries no data.
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+        engine.sources.remove(&self.state);
+    }
+
+    /// Empties what depends on a source that does not follow, each time that `max_lag` has passed: so no row gets older
+    /// than twice that.
+    fn distrust(&mut self, engine: &Engine, applier: &mut Applier) {
+        let follows = self.state.facts().state == "streaming" && self.is_alive();
+        if follows {
+            self.emptied = now();
+        } else if self.emptied.elapsed() >= Source::max_lag(&self.server) {
+            self.empty(engine, applier);
+        }
+    }
+
+    fn empty(&mut self, engine: &Engine, applier: &mut Applier) {
+        self.emptied = now();
+        let plan = Plan::of(&engine.store().catalog(), &self.server.name);
+        for target in &plan.targets {
+            if let Err(error) = applier.empty(target) {
+                tracing::error!(source = %self.server.name, error = %error.message, "a table was not emptied");
+            }
+        }
+        self.state.update(|facts| facts.emptied += plan.targets.len() as u64);
+    }
+
+    fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
+fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool) {
+    let mut applier = Applier::new(engine);
+    // Relaxed: the flag carries no data.
+    while !stop.load(Ordering::Relaxed) {
+        running = adjusted(engine, running, &mut applier);
+        for own in &mut running {
+            own.distrust(engine, &mut applier);
+        }
+        thread::sleep(SUPERVISE_INTERVAL);
+    }
+    for own in running {
+        own.end(engine);
+    }
+}
+
+/// Ends the sources whose definition is another one now, and starts those that are new.
+fn adjusted(engine: &Arc<Engine>, running: Vec<Running>, applier: &mut Applier) -> Vec<Running> {
+    let catalog = engine.store().catalog();
+    let used = |server: &&Arc<ServerDef>| {
+        let names = |name: &String| name.eq_ignore_ascii_case(&server.name);
+        catalog.tables().any(|table| table.def().options.source.as_ref().is_some_and(names))
+    };
+    let wanted: Vec<_> = catalog.servers().iter().filter(used).collect();
+    let stays = |own: &Running| own.is_alive() && wanted.iter().any(|server| *own.server == ***server);
+    let (mut kept, ended): (Vec<_>, Vec<_>) = running.into_iter().partition(stays);
+    for own in ended {
+        own.end(engine);
+    }
+    for server in wanted {
+        if !kept.iter().any(|own| own.server.name == server.name) {
+            kept.push(Running::start(engine, server, applier));
+        }
+    }
+    kept
+}
+
+/// Connects again and again, until it is to stop.
+fn follow(source: &Source) {
+    let mut applier = Applier::new(&source.engine);
+    let mut pause = RETRY_PAUSES.0;
+    while !source.must_stop() {
+        let began = now();
+        match stream::run(source, &mut applier) {
+            // Its definition is another one now, or it is to stop: the supervisor knows.
+            Ok(()) => return,
+            Err(error) => {
+                source.state.update(|facts| {
+                    facts.slot = None;
+                    facts.lag_ms = None;
+                    facts.unsettled = 0;
+                    facts.last_error = Some(error.to_string());
+                });
+                if source.state.enter("lost") {
+                    tracing::warn!(source = %source.server.name, "source is lost: {error}");
+                }
+            }
+        }
+        if began.elapsed() > RETRY_PAUSES.1 {
+            pause = RETRY_PAUSES.0;
+        }
+        rest(source, pause);
+        pause = (pause * 2).min(RETRY_PAUSES.1);
+    }
+}
+
+/// Sleeps, unless it is to stop.
+fn rest(source: &Source, pause: Duration) {
+    let until = now() + pause;
+    while now() < until && !source.must_stop() {
+        thread::sleep(SUPERVISE_INTERVAL.min(until.saturating_duration_since(now())));
+    }
+}

@@ -1,0 +1,58 @@
+//! Bounds of this crate, with their reasons.
+
+use std::time::Duration;
+
+/// How often the definitions are compared with the sources that run: a new table waits so long for its first change.
+pub(crate) const SUPERVISE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a connection may take, where `connect_timeout` says nothing.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an answer to a question beside the stream may take: these look at the catalogue or at a snapshot.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a read of the stream waits before the source looks at the time, its definitions and whether it is to stop.
+pub(crate) const STREAM_WAIT: Duration = Duration::from_millis(50);
+
+/// The same while changes wait to be settled.
+pub(crate) const SETTLE_WAIT: Duration = Duration::from_millis(5);
+
+/// The first pause behind a connection that failed, and the longest: a database that starts again is met soon, and one
+/// that is gone is not asked without end.
+pub(crate) const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// How often the source is told how far it was read, and asked for a sign of life.
+pub(crate) const FEEDBACK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How old changes may be that were not applied, where `max_lag` says nothing.
+pub(crate) const MAX_LAG: Duration = Duration::from_secs(5);
+
+/// Least `max_lag`: below two signs of life every pause would pass for an outage.
+pub(crate) const MAX_LAG_MIN: Duration = Duration::from_secs(2);
+
+/// Most keys of one target in a batch: beyond, emptying the table is cheaper than looking for each.
+pub(crate) const KEYS_MAX: usize = 10_000;
+
+/// Most bytes of a key that is looked for: larger ones are no keys of a cache, and the table is emptied.
+pub(crate) const KEY_BYTES_MAX: usize = 8 << 10;
+
+/// Most transactions that wait to be settled one by one: beyond, the oldest half waits as one, for the last of it.
+pub(crate) const UNSETTLED_MAX: usize = 4_096;
+
+/// Bytes that a read takes at once.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+
+/// Largest message of a source: a row of PostgreSQL's has at most 1 GiB.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes that the buffer keeps between messages: a large row gives its memory back.
+pub(crate) const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// Most rows of an answer beside the stream: columns and tables of a publication.
+pub(crate) const ANSWER_ROWS_MAX: usize = 100_000;
+
+/// Most changes between two commits of the cache, where the source's transactions are small: one list of writes.
+pub(crate) const BATCH_CHANGES_MAX: usize = 1_000;
+
+/// How often a commit that met another one is made again before the table is emptied.
+pub(crate) const COMMIT_TRIES: usize = 5;

@@ -1,0 +1,275 @@
+//! How a connection begins: TLS, who we are, and the proof of it.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::frontend;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+use store::definition::ServerDef;
+
+use crate::error::Error;
+use crate::limits::CONNECT_TIMEOUT;
+use crate::time::now;
+use crate::wire::{Connection, Stream};
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Questions.
+    Questions,
+    /// The stream of changes.
+    Changes,
+}
+
+/// Connects to a server as its user mapping says.
+pub(crate) fn connect(server: &ServerDef, purpose: Purpose) -> Result<Connection, Error> {
+    let timeout = server.option("connect_timeout").and_then(|seconds| seconds.parse().ok());
+    let timeout = timeout.map_or(CONNECT_TIMEOUT, Duration::from_secs);
+    let until = now() + timeout;
+    let host = server.option("host").unwrap_or("localhost");
+    let port = server.option("port").and_then(|port| port.parse().ok()).unwrap_or(5432);
+    let mut stream = Stream::connect(host, port, timeout)?;
+    stream.wait_at_most(timeout)?;
+    let mode = server.option("sslmode").unwrap_or("disable");
+    if mode != "disable" {
+        stream = encrypted(stream, server, host, mode)?;
+    }
+    let mut connection = Connection::over(stream)?;
+    log_in(&mut connection, server, purpose, until)?;
+    Ok(connection)
+}
+
+fn log_in(
+    connection: &mut Connection,
+    server: &ServerDef,
+    purpose: Purpose,
+    until: Instant,
+) -> Result<(), Error> {
+    let Some(mapping) = server.mapping() else {
+        let message = format!("user mapping not found for server \"{}\"", server.name);
+        let hint = format!(
+            "CREATE USER MAPPING FOR PUBLIC SERVER {} OPTIONS (user '...', password '...')",
+            server.name
+        );
+        return Err(Error::new("42704", message).with_hint(hint));
+    };
+    let user = mapping.user().unwrap_or("postgres");
+    let mut parameters = vec![
+        ("user", user),
+        ("database", server.option("dbname").unwrap_or(user)),
+        ("application_name", "sqlcached"),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO"),
+    ];
+    if purpose == Purpose::Changes {
+        parameters.push(("replication", "database"));
+    }
+    let mut bytes = BytesMut::new();
+    frontend::startup_message(parameters, &mut bytes)?;
+    connection.send(&bytes)?;
+    loop {
+        let frame = connection.answer(until).map_err(|error| explained(error, server))?;
+        match frame.tag {
+            b'R' => prove(connection, &frame.body, mapping.password(), until)
+                .map_err(|error| explained(error, server))?,
+            b'Z' => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+/// Says what to do where PostgreSQL does not.
+fn explained(error: Error, server: &ServerDef) -> Error {
+    let hint = match error.state.as_str() {
+        "28P01" => format!("ALTER USER MAPPING FOR ... SERVER {} OPTIONS (SET password '...')", server.name),
+        "28000" => {
+            "the source's pg_hba.conf must let this user in, for the database and for what it may do".into()
+        }
+        "42501" => "give the user the right on the source: ALTER ROLE ... REPLICATION".into(),
+        "53300" => "raise max_connections or max_wal_senders on the source".into(),
+        _ => return error,
+    };
+    if error.hint.is_some() { error } else { error.with_hint(hint) }
+}
+
+/// Answers what `Authentication...` asks for.
+fn prove(
+    connection: &mut Connection,
+    asked: &[u8],
+    password: Option<&str>,
+    until: Instant,
+) -> Result<(), Error> {
+    let (kind, data) =
+        asked.split_first_chunk::<4>().ok_or_else(|| Error::connection("a question is cut"))?;
+    let password = || {
+        password.ok_or_else(|| {
+            Error::new("28P01", "the source asks for a password, and the user mapping has none")
+        })
+    };
+    match i32::from_be_bytes(*kind) {
+        0 => Ok(()),
+        10 => scram(connection, data, password()?, until),
+        3 if connection.certificate().is_some() => {
+            let mut bytes = BytesMut::new();
+            frontend::password_message(password()?.as_bytes(), &mut bytes)?;
+            connection.send(&bytes)
+        }
+        3 => Err(Error::new("0A000", "the source asks for the password in clear text, which is not sent without TLS")
+            .with_hint("set sslmode to 'verify-full', or have the source use scram-sha-256")),
+        5 => Err(Error::new("0A000", "the source asks for a password by MD5, which is not safe")
+            .with_hint("set password_encryption to scram-sha-256 on the source, set the password again, and use scram-sha-256 in pg_hba.conf")),
+        other => Err(Error::new("0A000", format!("the source asks for a proof of kind {other}"))
+            .with_hint("scram-sha-256, trust, and password within TLS are known")),
+    }
+}
+
+fn scram(
+    connection: &mut Connection,
+    mechanisms: &[u8],
+    password: &str,
+    until: Instant,
+) -> Result<(), Error> {
+    if !mechanisms.split(|byte| *byte == 0).any(|name| name == SCRAM_SHA_256.as_bytes()) {
+        return Err(Error::new("0A000", "the source does not offer SCRAM-SHA-256"));
+    }
+    let mut scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+    let mut bytes = BytesMut::new();
+    frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut bytes)?;
+    connection.send(&bytes)?;
+    let wrong = |error: std::io::Error| Error::new("28P01", format!("the source's proof is wrong: {error}"));
+    scram.update(&sasl(connection, 11, until)?).map_err(wrong)?;
+    bytes.clear();
+    frontend::sasl_response(scram.message(), &mut bytes)?;
+    connection.send(&bytes)?;
+    // The source proves that it knows the password, too.
+    scram.finish(&sasl(connection, 12, until)?).map_err(wrong)
+}
+
+/// The data of the next `AuthenticationSASL...` of this kind.
+fn sasl(connection: &mut Connection, kind: i32, until: Instant) -> Result<bytes::Bytes, Error> {
+    let frame = connection.answer(until)?;
+    match frame.body.split_first_chunk::<4>() {
+        Some((found, _)) if frame.tag == b'R' && i32::from_be_bytes(*found) == kind => {
+            Ok(frame.body.slice(4..))
+        }
+        _ => Err(Error::connection("the exchange of proofs broke off")),
+    }
+}
+
+/// Asks for TLS, and speaks it from then on.
+fn encrypted(stream: Stream, server: &ServerDef, host: &str, mode: &str) -> Result<Stream, Error> {
+    let Stream::Tcp(mut socket) = stream else { return Ok(stream) };
+    let mut bytes = BytesMut::new();
+    frontend::ssl_request(&mut bytes);
+    std::io::Write::write_all(&mut socket, &bytes)?;
+    let mut answer = [0];
+    std::io::Read::read_exact(&mut socket, &mut answer)?;
+    if answer != *b"S" {
+        return Err(Error::new("08001", "the source does not support TLS")
+            .with_hint("set ssl = on there, or sslmode to 'disable'"));
+    }
+    let bad = |error: &dyn std::fmt::Display| Error::new("08001", format!("TLS with the source: {error}"));
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| bad(&error))?;
+    let config = Arc::new(client_config(server, mode)?);
+    let mut connection = ClientConnection::new(config, name).map_err(|error| bad(&error))?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket).map_err(|error| bad(&error))?;
+    }
+    Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+}
+
+fn client_config(server: &ServerDef, mode: &str) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let bad = |what: String| Error::new("08001", what);
+    let roots = server.option("sslrootcert").map(authorities).transpose()?;
+    let inner = match roots {
+        Some(roots) => {
+            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+            Some(built.build().map_err(|error| bad(format!("sslrootcert: {error}")))?)
+        }
+        None if mode == "require" => None,
+        None => {
+            return Err(bad(format!("sslmode '{mode}' needs sslrootcert, the file of the authorities")));
+        }
+    };
+    let verifier = Verifier { inner, any_name: mode != "verify-full", provider: Arc::clone(&provider) };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| bad(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    Ok(config)
+}
+
+fn authorities(path: &str) -> Result<RootCertStore, Error> {
+    let bad = |error: &dyn std::fmt::Display| Error::new("08001", format!("sslrootcert {path}: {error}"));
+    let pem = fs::read(path).map_err(|error| bad(&error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        roots.add(certificate.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
+    }
+    if roots.is_empty() { Err(bad(&"no certificate in PEM")) } else { Ok(roots) }
+}
+
+/// libpq's modes: `require` takes any certificate where there are no authorities, `verify-ca` any name.
+#[derive(Debug)]
+struct Verifier {
+    inner: Option<Arc<WebPkiServerVerifier>>,
+    any_name: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(inner) = &self.inner else { return Ok(ServerCertVerified::assertion()) };
+        match inner.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if self.any_name => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

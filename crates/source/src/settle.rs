@@ -1,0 +1,145 @@
+//! The second look at a change.
+//!
+//! PostgreSQL writes a transaction to its log, from which it is streamed, before others see it: in between a standby
+//! may have to confirm it. Whoever asks the source in that time is given the old row, and may store it here behind the
+//! change's first deletion. No event comes after that. So what a transaction invalidates is deleted once more when a
+//! snapshot of the source itself shows the transaction. A fill that read before that moment is either stored by then,
+//! and goes, or its lease goes, and it is refused.
+
+use std::collections::VecDeque;
+
+use crate::batch::Batch;
+use crate::limits::UNSETTLED_MAX;
+
+/// Transactions that were applied together, and what they invalidated.
+#[derive(Debug, Default)]
+struct Applied {
+    xids: Vec<u32>,
+    batch: Batch,
+}
+
+/// What was applied once, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Unsettled {
+    waiting: VecDeque<Applied>,
+}
+
+impl Unsettled {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many groups of transactions wait.
+    pub(crate) fn len(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    /// Takes over what was applied.
+    pub(crate) fn add(&mut self, xids: Vec<u32>, batch: Batch) {
+        self.waiting.push_back(Applied { xids, batch });
+        if self.waiting.len() > UNSETTLED_MAX {
+            // The oldest half waits as one.
+            let mut all = Applied::default();
+            for one in self.waiting.drain(..UNSETTLED_MAX / 2) {
+                all.xids.extend(one.xids);
+                all.batch.absorb(one.batch);
+            }
+            self.waiting.push_front(all);
+        }
+    }
+
+    /// The same for other numbers of the targets.
+    pub(crate) fn renumber(&mut self, number: &dyn Fn(usize) -> Option<usize>) {
+        self.waiting.iter_mut().for_each(|one| one.batch.renumber(number));
+    }
+
+    /// What is to be applied again: a snapshot shows all transactions of it.
+    pub(crate) fn settled(&mut self, snapshot: &Snapshot) -> Batch {
+        let mut batch = Batch::default();
+        self.waiting.retain_mut(|one| {
+            one.xids.retain(|xid| !snapshot.shows(*xid));
+            if one.xids.is_empty() {
+                batch.absorb(std::mem::take(&mut one.batch));
+            }
+            !one.xids.is_empty()
+        });
+        batch
+    }
+}
+
+/// Which transactions a reader of the source sees.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    /// The first that had not begun.
+    end: u32,
+    /// Those before that had not ended.
+    running: Vec<u32>,
+}
+
+impl Snapshot {
+    /// Reads `xmin:xmax:xip,...`: numbers of 64 bits, of which the stream has the lower half.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split(':').skip(1);
+        let lower = |number: &str| u32::try_from(number.parse::<u64>().ok()? & 0xffff_ffff).ok();
+        let end = lower(parts.next()?)?;
+        let running = parts.next()?.split(',').filter(|number| !number.is_empty());
+        Some(Self { end, running: running.map(lower).collect::<Option<_>>()? })
+    }
+
+    /// Whether what a transaction of the stream did is seen. Numbers of 32 bits turn around, and are never as far apart
+    /// as half of them.
+    fn shows(&self, xid: u32) -> bool {
+        let began = xid.wrapping_sub(self.end).cast_signed() < 0;
+        began && !self.running.contains(&xid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Keys;
+
+    fn one(target: usize) -> Batch {
+        let mut batch = Batch::default();
+        *batch.keys(target) = Keys::All;
+        batch
+    }
+
+    #[test]
+    fn snapshots_are_read() {
+        let snapshot = Snapshot::read("739:741:739,740").unwrap();
+        assert_eq!(
+            [738, 739, 740, 741, 742].map(|xid| snapshot.shows(xid)),
+            [true, false, false, false, false]
+        );
+        assert!(Snapshot::read("739:740:").unwrap().shows(739));
+        // Behind the turn of 32 bits.
+        let turned = Snapshot::read("4294967300:4294967302:4294967300").unwrap();
+        assert_eq!([u32::MAX, 3, 4, 5, 6].map(|xid| turned.shows(xid)), [true, true, false, true, false]);
+        for wrong in ["", "1", "1:x:", "1:2:x"] {
+            assert_eq!(Snapshot::read(wrong), None, "{wrong}");
+        }
+    }
+
+    /// The table of the race: what was streamed is deleted again when the source shows it, and not before.
+    #[test]
+    fn a_change_is_settled_when_the_source_shows_it() {
+        let mut unsettled = Unsettled::default();
+        unsettled.add(vec![738], one(1));
+        unsettled.add(vec![739, 740], one(2));
+        assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), one(1));
+        assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), Batch::default());
+        assert_eq!(unsettled.settled(&Snapshot::read("741:741:").unwrap()), one(2));
+        assert!(unsettled.is_empty());
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let mut unsettled = Unsettled::default();
+        for xid in 1..=12_000 {
+            unsettled.add(vec![xid], one(1));
+            assert!(unsettled.waiting.len() <= UNSETTLED_MAX);
+        }
+        assert_eq!(unsettled.settled(&Snapshot::read("1:1000000:").unwrap()), one(1));
+    }
+}

@@ -1,0 +1,291 @@
+//! A connection to PostgreSQL: bytes, frames, and questions with their answers. It waits no longer than it is told.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use postgres_protocol::message::frontend;
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::error::Error;
+use crate::limits::{ANSWER_ROWS_MAX, ANSWER_TIMEOUT, BUFFER_KEPT_BYTES, MESSAGE_BYTES_MAX, READ_BYTES};
+use crate::time::now;
+
+/// The tag of `CopyBothResponse`.
+pub(crate) const COPY_BOTH: u8 = b'W';
+/// The tag of `CopyData`.
+pub(crate) const COPY_DATA: u8 = b'd';
+/// The tag of `ErrorResponse`.
+pub(crate) const ERROR: u8 = b'E';
+/// Messages that may come at any time and change nothing here: notices, parameters, notifications.
+const ASIDE: &[u8] = b"NSA";
+
+/// What carries the bytes.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Connects, by a directory of sockets or by name and port.
+    pub(crate) fn connect(host: &str, port: u16, timeout: Duration) -> Result<Self, Error> {
+        let failed = |error: io::Error| {
+            Error::new("08001", format!("cannot connect to {host}, port {port}: {error}"))
+                .with_hint("check host and port: ALTER SERVER ... OPTIONS (SET host '...', SET port '...')")
+        };
+        if host.starts_with('/') {
+            let path = Path::new(host).join(format!(".s.PGSQL.{port}"));
+            return UnixStream::connect(path).map(Self::Unix).map_err(failed);
+        }
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in (host, port).to_socket_addrs().map_err(failed)? {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(stream) => {
+                    stream.set_nodelay(true).map_err(failed)?;
+                    return Ok(Self::Tcp(stream));
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(failed(last))
+    }
+
+    pub(crate) fn wait_at_most(&self, timeout: Duration) -> io::Result<()> {
+        let timeout = Some(timeout.max(Duration::from_millis(1)));
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(timeout),
+            Self::Unix(stream) => stream.set_read_timeout(timeout),
+            Self::Tls(stream) => stream.sock.set_read_timeout(timeout),
+        }
+    }
+
+    fn write_within(&self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_write_timeout(Some(timeout)),
+            Self::Unix(stream) => stream.set_write_timeout(Some(timeout)),
+            Self::Tls(stream) => stream.sock.set_write_timeout(Some(timeout)),
+        }
+    }
+
+    pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(bytes),
+            Self::Unix(stream) => stream.read(bytes),
+            Self::Tls(stream) => stream.read(bytes),
+        }
+    }
+
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes),
+            Self::Unix(stream) => stream.write_all(bytes),
+            Self::Tls(stream) => {
+                stream.write_all(bytes)?;
+                stream.flush()
+            }
+        }
+    }
+}
+
+/// A connection that was made.
+pub(crate) struct Connection {
+    stream: Stream,
+    received: BytesMut,
+    /// How long a read waits now.
+    wait: Duration,
+    scratch: Box<[u8]>,
+}
+
+/// A message: its tag, and what stands behind its length.
+pub(crate) struct Frame {
+    pub(crate) tag: u8,
+    pub(crate) body: Bytes,
+}
+
+impl Connection {
+    pub(crate) fn over(stream: Stream) -> Result<Self, Error> {
+        stream.write_within(ANSWER_TIMEOUT)?;
+        let (received, scratch) = (BytesMut::with_capacity(READ_BYTES), vec![0; READ_BYTES].into());
+        Ok(Self { stream, received, wait: Duration::ZERO, scratch })
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        Ok(self.stream.write_all(bytes)?)
+    }
+
+    /// The certificate that the other side showed, if it speaks TLS.
+    pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
+        match &self.stream {
+            Stream::Tls(stream) => Some(stream.conn.peer_certificates()?.first()?.to_vec()),
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+        }
+    }
+
+    /// The next message, if it comes within this time.
+    pub(crate) fn next_within(&mut self, wait: Duration) -> Result<Option<Frame>, Error> {
+        loop {
+            if let Some(frame) = self.take_frame()? {
+                return Ok(Some(frame));
+            }
+            if self.wait != wait {
+                self.stream.wait_at_most(wait)?;
+                self.wait = wait;
+            }
+            if !self.receive()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next message of those that have come already.
+    pub(crate) fn take_frame(&mut self) -> Result<Option<Frame>, Error> {
+        let [tag, a, b, c, d, ..] = self.received[..] else { return Ok(None) };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
+            return Err(Error::connection(format!("a message of {length} bytes: is this PostgreSQL?")));
+        }
+        if self.received.len() <= length {
+            return Ok(None);
+        }
+        let whole = self.received.split_to(length + 1).freeze();
+        if self.received.is_empty() && self.received.capacity() > BUFFER_KEPT_BYTES {
+            self.received = BytesMut::with_capacity(READ_BYTES);
+        }
+        Ok(Some(Frame { tag, body: whole.slice(5..) }))
+    }
+
+    /// Reads what is there; false: nothing came in time.
+    fn receive(&mut self) -> Result<bool, Error> {
+        match self.stream.read(&mut self.scratch) {
+            Ok(0) => Err(Error::connection("the source closed the connection")),
+            Ok(count) => {
+                self.received.extend_from_slice(&self.scratch[..count]);
+                Ok(true)
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(false),
+                io::ErrorKind::Interrupted => Ok(true),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    /// The next message that answers; an error that was sent is one.
+    pub(crate) fn answer(&mut self, until: Instant) -> Result<Frame, Error> {
+        loop {
+            let left = until.saturating_duration_since(now());
+            let frame = if left.is_zero() { None } else { self.next_within(left)? };
+            match frame {
+                None => return Err(Error::connection("the source does not answer")),
+                Some(frame) if frame.tag == ERROR => return Err(error_of(&frame.body)),
+                Some(frame) if ASIDE.contains(&frame.tag) => {}
+                Some(frame) => return Ok(frame),
+            }
+        }
+    }
+
+    /// The rows that a query gives, as text.
+    pub(crate) fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        self.ask(sql)?;
+        let until = now() + ANSWER_TIMEOUT;
+        let mut rows = Vec::new();
+        loop {
+            let frame = match self.answer(until) {
+                Ok(frame) => frame,
+                Err(error) => {
+                    // An error of the statement is followed by the sign that the next one may come.
+                    self.pass_to_ready(until);
+                    return Err(error);
+                }
+            };
+            match frame.tag {
+                b'D' if rows.len() >= ANSWER_ROWS_MAX => {
+                    return Err(Error::new("54000", "the answer has too many rows"));
+                }
+                b'D' => rows.push(row_of(&frame.body)?),
+                b'Z' => return Ok(rows),
+                _ => {}
+            }
+        }
+    }
+
+    fn pass_to_ready(&mut self, until: Instant) {
+        while let Ok(frame) = self.answer(until) {
+            if frame.tag == b'Z' {
+                return;
+            }
+        }
+    }
+
+    /// Sends a query, and leaves its answer to others.
+    pub(crate) fn ask(&mut self, sql: &str) -> Result<(), Error> {
+        let mut bytes = BytesMut::new();
+        frontend::query(sql, &mut bytes)?;
+        self.send(&bytes)
+    }
+
+    /// Says that it ends. Who does not hear it will see that nobody is there.
+    pub(crate) fn end(&mut self) {
+        let mut bytes = BytesMut::new();
+        frontend::terminate(&mut bytes);
+        let _gone = self.send(&bytes);
+    }
+}
+
+/// What an `ErrorResponse` says.
+pub(crate) fn error_of(body: &[u8]) -> Error {
+    let mut error = Error::new("XX000", "an error without a message");
+    for field in body.split(|byte| *byte == 0) {
+        let [kind, text @ ..] = field else { continue };
+        let text = String::from_utf8_lossy(text).into_owned();
+        match kind {
+            b'C' => error.state = text,
+            b'M' => error.message = text,
+            b'H' => error.hint = Some(text),
+            _ => {}
+        }
+    }
+    error
+}
+
+/// The values of a `DataRow`.
+fn row_of(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
+    let short = || Error::connection("a row ends too early");
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(short)?;
+    let mut row = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, behind) = rest.split_first_chunk::<4>().ok_or_else(short)?;
+        rest = behind;
+        // A negative length is NULL.
+        row.push(match usize::try_from(i32::from_be_bytes(*length)) {
+            Err(_) => None,
+            Ok(length) => {
+                let (value, behind) = rest.split_at_checked(length).ok_or_else(short)?;
+                rest = behind;
+                Some(String::from_utf8_lossy(value).into_owned())
+            }
+        });
+    }
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_and_rows_are_read() {
+        let error = error_of(b"SERROR\0C42704\0Mno such thing\0Hmake it\0\0");
+        assert_eq!((error.state.as_str(), error.message.as_str()), ("42704", "no such thing"));
+        assert_eq!(error.hint.as_deref(), Some("make it"));
+        let row = row_of(b"\0\x02\0\0\0\x01a\xff\xff\xff\xff").unwrap();
+        assert_eq!(row, [Some("a".to_owned()), None]);
+        for cut in [&b"\0"[..], b"\0\x01", b"\0\x01\0\0\0\x09a"] {
+            assert!(row_of(cut).is_err());
+        }
+    }
+}
