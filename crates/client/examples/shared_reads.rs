@@ -66,8 +66,14 @@ fn filled(arena: &Path, hands: &Arc<ManualClock>) -> Arc<Store> {
     set.set("value", "v", &columns).unwrap();
     let table =
         store.create_table(TableDef { options: set, ..TableDef::new("t", columns, vec![0]) }).unwrap();
-    let item =
-        Item { value: &[b'x'; VALUE_BYTES], client_flags: 0, expiry: Expiry::Table, cas: None, lease: None };
+    let item = Item {
+        value: &[b'x'; VALUE_BYTES],
+        client_flags: 0,
+        expiry: Expiry::Table,
+        cas: None,
+        lease: None,
+        tags: None,
+    };
     for number in 0..KEYS {
         let outcome = store.put_item(&table, &key(number), &item, Expect::Anything, store.now()).unwrap();
         assert!(matches!(outcome, Outcome::Done(_)));

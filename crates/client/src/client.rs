@@ -168,7 +168,8 @@ impl Client {
         let table = Table::new(table);
         if let Some((shared, now)) = self.resolve(&table) {
             let mut row = RowBuf::new();
-            match shared.with_key(key, |key| shared.reader.row(&shared.table, key, now, &mut row))? {
+            let read = |key: &[u8]| shared.reader.row(&shared.table, key, now, &mut row);
+            match shared.with_key(key, Found::Miss, read)? {
                 Found::Hit(seen) => return Ok(state_of(&seen).map(|_| row_of(&shared, &row))),
                 Found::Miss => return Ok(Lookup::Miss),
                 Found::Unanswered => {}
@@ -185,7 +186,8 @@ impl Client {
             let at = shared.table.def().column_index(column);
             let at = at.ok_or_else(|| Error::NoColumn(column.to_owned()))?;
             let mut row = RowBuf::new();
-            match shared.with_key(key, |key| shared.reader.row(&shared.table, key, now, &mut row))? {
+            let read = |key: &[u8]| shared.reader.row(&shared.table, key, now, &mut row);
+            match shared.with_key(key, Found::Miss, read)? {
                 Found::Hit(seen) => {
                     return Ok(state_of(&seen).map(|_| shared.table.column(&row, at).to_owned()));
                 }

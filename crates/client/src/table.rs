@@ -58,13 +58,15 @@ impl Shared {
     /// Appends the value under a key, which is written as memcached's clients write it, without the prefix.
     #[inline]
     pub(crate) fn value(&self, key: &[u8], now: store::Tick, out: &mut Vec<u8>) -> Result<Found, Error> {
-        self.with_key(key, |key| self.reader.value(&self.table, key, now, out))
+        // Text that is no key may be a row of the table for all other keys, which is the daemon's to look for.
+        let absent = if self.table.def().options.loose_keys { Found::Unanswered } else { Found::Miss };
+        self.with_key(key, absent, |key| self.reader.value(&self.table, key, now, out))
     }
 
     /// To be taken before a row that may be waited for is read.
     pub(crate) fn ticket(&self, key: &[u8]) -> Result<Option<Ticket>, Error> {
         let mut ticket = None;
-        self.with_key(key, |key| {
+        self.with_key(key, Found::Miss, |key| {
             ticket = Some(self.reader.ticket(&self.table, key));
             Found::Miss
         })?;
@@ -103,9 +105,14 @@ impl Shared {
         true
     }
 
-    /// Runs a read with the encoded key.
+    /// Runs a read with the encoded key. `absent`: what is found under a text that is no key of the table.
     #[inline]
-    pub(crate) fn with_key(&self, key: &[u8], read: impl FnOnce(&[u8]) -> Found) -> Result<Found, Error> {
+    pub(crate) fn with_key(
+        &self,
+        key: &[u8],
+        absent: Found,
+        read: impl FnOnce(&[u8]) -> Found,
+    ) -> Result<Found, Error> {
         if self.table.keys().is_raw() {
             return Ok(read(key));
         }
@@ -116,8 +123,7 @@ impl Shared {
                 Err(store::codec::KeyError::Unreachable) => {
                     Err(Error::Unreachable(self.table.def().name.clone()))
                 }
-                // Text that is no key of the table names no row.
-                Err(_) => Ok(Found::Miss),
+                Err(_) => Ok(absent),
             }
         })
     }

@@ -74,7 +74,8 @@ fn value(row: usize, version: u8) -> Vec<u8> {
 
 fn put(store: &Store, table: &store::Table, row: usize, version: u8) {
     let value = value(row, version);
-    let item = Item { value: &value, client_flags: 0, expiry: Expiry::Table, cas: None, lease: None };
+    let item =
+        Item { value: &value, client_flags: 0, expiry: Expiry::Table, cas: None, lease: None, tags: None };
     let outcome = store.put_item(table, key(row).as_bytes(), &item, Expect::Anything, store.now()).unwrap();
     assert!(matches!(outcome, Outcome::Done(_)));
 }

@@ -29,6 +29,12 @@ pub struct Config {
     pub sql_socket: Option<PathBuf>,
     /// Whether it starts without an address or socket for SQL that is in use.
     pub sql_optional: bool,
+    /// TCP addresses of the HTTP listener; others than loopback ones where the rules ask for a password.
+    pub http_addresses: Vec<SocketAddr>,
+    /// Whether it starts without an address for HTTP that is in use.
+    pub http_optional: bool,
+    /// Names by which HTTP clients may call it, beside addresses and `localhost`.
+    pub http_hosts: Vec<String>,
     /// Worker threads.
     pub threads: usize,
     /// Connections at once.
@@ -64,6 +70,9 @@ impl Default for Config {
             sql_addresses: Vec::new(),
             sql_socket: None,
             sql_optional: false,
+            http_addresses: Vec::new(),
+            http_optional: false,
+            http_hosts: Vec::new(),
             threads: 4,
             max_connections: CONNECTIONS_MAX,
             backlog: BACKLOG,

@@ -11,7 +11,18 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use crate::limits::STATEMENTS_END;
-use crate::server::{join, spawn};
+
+/// Starts a thread.
+pub(crate) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name).spawn(body)
+}
+
+/// Waits for a thread's end.
+pub(crate) fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the server panicked");
+    }
+}
 
 /// Threads that may be deep in a statement.
 #[derive(Debug)]

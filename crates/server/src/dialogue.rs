@@ -487,6 +487,10 @@ impl RequestLoop {
             Request::SqlParams { statement, parameters } => {
                 return self.hand_over(connection, statement, Some(parameters));
             }
+            Request::Call { name, arguments } => {
+                let (statement, parameters) = (name.to_vec(), Some(arguments.to_vec()));
+                return self.hand_over_text(connection, Text { statement, parameters, calls: true });
+            }
             request => return self.execute_rare(connection, &request),
         };
         if !noreply {
@@ -579,7 +583,11 @@ impl RequestLoop {
         parameters: Option<&[u8]>,
     ) -> Executed {
         let (statement, parameters) = (statement.to_vec(), parameters.map(<[u8]>::to_vec));
-        match self.submit(connection, Text { statement, parameters }) {
+        self.hand_over_text(connection, Text { statement, parameters, calls: false })
+    }
+
+    fn hand_over_text(&mut self, connection: &mut Connection, text: Text) -> Executed {
+        match self.submit(connection, text) {
             ControlFlow::Continue(()) => Executed::HandedOver,
             ControlFlow::Break(()) => {
                 sql_error("53300", "too many statements wait (sql_queue); try again later", &mut self.out);

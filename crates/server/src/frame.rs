@@ -11,7 +11,7 @@ pub(crate) fn version(cas: u64) -> Option<u64> {
 
 /// What a request that stores asks for; none of any other.
 #[inline]
-pub(crate) fn asked_to_put(request: &Request<'_>) -> Option<MetaSet> {
+pub(crate) fn asked_to_put(request: &Request<'_>) -> Option<MetaSet<'static>> {
     let compare = version(request.cas);
     Some(match request.command {
         // A version to replace is the whole condition, as in memcached.

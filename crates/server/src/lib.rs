@@ -51,6 +51,7 @@ mod crew;
 mod dialogue;
 mod exchange;
 mod frame;
+mod http;
 mod limits;
 mod listen;
 mod listing;

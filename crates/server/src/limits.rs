@@ -92,12 +92,9 @@ pub const SLOW_BYTES_PER_SECOND: u64 = 8 << 10;
 /// Connections at once, by default; memcached's `-c`.
 pub const CONNECTIONS_MAX: usize = 1_024;
 
-/// Passwords of memcached clients that wait to be checked: a quarter of a second's work. Who finds no room is refused
-/// as somebody with a wrong one.
+/// Passwords that wait to be checked: a quarter of a second's work. Who finds no room is refused: a memcached client as
+/// somebody with a wrong one.
 pub(crate) const PROOF_QUEUE: usize = 256;
-
-/// How far the thread that checks them gives way: a hundredth of a processor that it shares with a busy thread.
-pub(crate) const PROOF_NICENESS: i32 = 19;
 
 /// Connections that the kernel holds for the acceptor, by default; memcached's `-b`.
 pub const BACKLOG: i32 = 1_024;
@@ -212,6 +209,31 @@ const _: () = assert!(FIRST_READ_BYTES <= READ_BUFFER_BYTES / 2);
 const _: () = assert!(LINE_READ_BYTES <= FIRST_READ_BYTES);
 const _: () = assert!(GROUP <= crate::ahead::WINDOW);
 const _: () = assert!(IDLE_BUFFER_BYTES + 1024 < 8 << 10);
+
+/// HTTP connections at once, beside those of `max_connections`: who asks what is wrong with a server that has no place
+/// left must find one. A scraper keeps one open, a page six.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
+
+/// Bytes of the head of an HTTP request; browsers send one or two KiB.
+pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// Headers of an HTTP request; browsers send twenty.
+pub(crate) const HTTP_HEADERS_MAX: usize = 64;
+
+/// How long an HTTP peer may take for its head, between two requests, and to take what was sent.
+pub(crate) const HTTP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of the body of an HTTP request: a long statement and its values.
+pub(crate) const HTTP_BODY_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of the result of a statement by HTTP: more rows than a person reads. Each connection may hold one.
+pub(crate) const HTTP_RESULT_BYTES_MAX: usize = 8 << 20;
+
+/// Statements of HTTP clients that run or wait at once: a page has three, and other clients need the SQL threads.
+pub(crate) const HTTP_STATEMENTS_MAX: usize = 8;
+
+/// The first number of a session by HTTP, above those of PostgreSQL's clients.
+pub(crate) const HTTP_PROCESSES: i32 = 1 << 30;
 
 /// Peers that speak another protocol are mentioned in the log so often at most, each kind by itself: a pool of clients
 /// that was set up wrongly comes again and again.

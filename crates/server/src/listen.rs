@@ -36,7 +36,7 @@ impl fmt::Display for ListenError {
             Self::NotLoopback(address) => write!(
                 f,
                 "refusing to listen on {address}: no rule asks its clients for a proof. Give roles_file, and hba_file \
-                 with a line such as: host all all 10.0.0.0/8 scram-sha-256"
+                 with a line such as: host all all 10.0.0.0/8 scram-sha-256 (for http: password protocol=http)"
             ),
             Self::Address(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Path(path, error) => write!(f, "cannot listen on {}: {error}", path.display()),
@@ -116,6 +116,11 @@ impl Listener {
     pub(crate) fn speaking(mut self, transport: Transport) -> Self {
         self.transport = transport;
         self
+    }
+
+    /// Its socket, for another loop that waits. A file that it may have is removed.
+    pub(crate) fn into_socket(self) -> io::Result<std::net::TcpListener> {
+        Ok(self.fd.try_clone()?.into())
     }
 
     /// The next connection that waits, non-blocking, or `WouldBlock`.

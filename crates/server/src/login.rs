@@ -171,7 +171,7 @@ impl RequestLoop {
             connection.let_in(session);
             return ControlFlow::Continue(());
         }
-        let proof = Proof::new(connection.address, Arc::clone(&self.mailbox), work);
+        let proof = Proof::of_memcached(connection.address, Arc::clone(&self.mailbox), work);
         match self.proofs.submit(proof) {
             ControlFlow::Continue(cancel) => {
                 connection.statement = Some(cancel);

@@ -54,7 +54,7 @@ pub(crate) fn set(
     out: &mut Vec<u8>,
 ) {
     let options = request.options();
-    let asked = asked_to_set(&options);
+    let asked = asked_to_set(request, &options);
     let mut buffer = [0; KEY_MAX];
     let done = session.meta_set(context, request.key.bytes(&mut buffer), &asked, value);
     write_set(done, request, options.quiet, out);
@@ -71,12 +71,12 @@ pub(crate) fn set_in_place(
     let options = request.options();
     let mut buffer = [0; KEY_MAX];
     let key = request.key.bytes(&mut buffer);
-    let done = session.meta_set_in_place(context, key, &asked_to_set(&options), in_place);
+    let done = session.meta_set_in_place(context, key, &asked_to_set(request, &options), in_place);
     write_set(done, request, options.quiet, out);
 }
 
 /// What the flags of `ms` ask for.
-pub(crate) fn asked_to_set(options: &MetaOptions) -> MetaSet {
+pub(crate) fn asked_to_set<'a>(request: &Meta<'a>, options: &MetaOptions) -> MetaSet<'a> {
     MetaSet {
         condition: match options.mode {
             Mode::Add => Condition::Absent,
@@ -91,6 +91,7 @@ pub(crate) fn asked_to_set(options: &MetaOptions) -> MetaSet {
         even_if_invalidated: options.invalidate,
         vivify: options.vivify,
         own_cas: options.own_cas,
+        tags: request.tags(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A password that a memcached client has shown.
+//! A password that a client has shown.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,7 +11,20 @@ use memcache::login::{FAILURE, Form};
 use crate::origin::{MEMCACHED, Place, failed};
 use crate::pace::milliseconds;
 
-/// A password to be checked.
+/// The password of a PostgreSQL client, which the rules ask for by name.
+pub(crate) struct RolePassword {
+    pub(crate) role: String,
+    pub(crate) password: String,
+}
+
+impl fmt::Debug for RolePassword {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RolePassword").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+/// A memcached client's password to be checked.
 pub(crate) struct Shown {
     pub(crate) role: String,
     pub(crate) password: String,
@@ -59,7 +72,7 @@ pub(crate) fn fail(form: Form, out: &mut Vec<u8>) {
 
 /// The session of somebody whose password was right before, and the answer: a microsecond's work.
 pub(crate) fn welcome(engine: &Engine, shown: &Shown, out: &mut Vec<u8>) -> Option<Session> {
-    let is_known = engine.access.knows(&shown.role, &shown.password);
+    let is_known = engine.access.knows_memcached(&shown.role, &shown.password);
     is_known.then(|| session_of(engine, shown, out)).flatten()
 }
 

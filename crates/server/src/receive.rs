@@ -74,7 +74,12 @@ impl RequestLoop {
                 let mut buffer = [0; KEY_MAX];
                 let key = meta.key.bytes(&mut buffer);
                 (
-                    session.put_reserve(context, key, &meta::asked_to_set(&meta.options()), receiving.bytes),
+                    session.put_reserve(
+                        context,
+                        key,
+                        &meta::asked_to_set(&meta, &meta.options()),
+                        receiving.bytes,
+                    ),
                     value,
                 )
             }

@@ -15,15 +15,16 @@ use mio::{Poll, Waker};
 
 use crate::accept::Acceptor;
 use crate::config::{Config, Reload};
-use crate::crew::Crew;
+use crate::crew::{Crew, join, spawn};
 use crate::dialogue::RequestLoop;
+use crate::http::HttpListener;
 use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::proofs::{self, Proofs};
 use crate::shared::Shared;
-use crate::sql_listener::{SqlAcceptor, SqlListener, SqlWaker};
-use crate::sql_threads::{self, Statements};
+use crate::sql_listener::{SqlAcceptor, SqlCall, SqlListener};
+use crate::sql_threads::{self, Statements, Work};
 use crate::tls::{Encryption, TlsError, TlsMaterial, Transport};
 use crate::worker::{MAIL, Worker};
 
@@ -91,10 +92,12 @@ pub struct Server {
     sql_addresses: Vec<SocketAddr>,
     /// Whether it listens on the Unix socket for SQL.
     sql_socket: bool,
-    sql_acceptor: Option<Arc<SqlWaker>>,
+    sql_acceptor: Option<Arc<SqlCall>>,
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<()>>,
     crew: Crew,
+    http: Option<HttpListener>,
+    http_addresses: Vec<SocketAddr>,
     /// There is an address with `mtls:`.
     demands_certificates: bool,
     /// Disconnected when the last worker has ended.
@@ -111,6 +114,9 @@ impl Server {
         let encryption = config.tls.as_ref().map(Encryption::new).transpose()?;
         check(config, encryption.as_ref())?;
         let access = engine.access.current();
+        // First: who finds the others there may ask here how they are.
+        let http_listeners = listen_for_http(config, &access)?;
+        let http_addresses: Vec<_> = http_listeners.iter().filter_map(|listener| listener.address).collect();
         let listeners = listen(config, &access)?;
         let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
         describe(config, &addresses, &engine);
@@ -119,6 +125,7 @@ impl Server {
         let sql_socket = sql_addresses.len() < sql_listeners.len();
         let shared = Shared::new(engine, config, encryption);
         let listener = SqlListener::new(Arc::clone(&shared), config.sql_threads)?;
+        let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&listener));
         let (workers_alive, workers_end) = bounded(0);
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
@@ -140,14 +147,21 @@ impl Server {
             mailboxes,
             threads: Vec::new(),
             crew: Crew::new(),
+            http: None,
+            http_addresses,
             demands_certificates: config.transports.iter().any(|(_, is)| *is == Transport::Mutual),
             workers_end,
             cleaner: None,
             rules: None,
         };
-        server.start_threads(config, polls, &workers_alive)?;
-        server.open_sql_listener(sql_listeners, workers_alive)?;
+        let (proofs, shown) = Proofs::queue();
+        let context = server.shared.engine.context();
+        server.threads.push(spawn("proofs".into(), move || proofs::run(context, &shown))?);
+        server.open_http_listener(config, http_listeners, statements.clone())?;
+        server.start_threads(config, polls, (statements, queue), &proofs, &workers_alive)?;
+        server.open_sql_listener(sql_listeners, proofs, workers_alive)?;
         server.acceptor = Some(spawn("accept".into(), move || acceptor.run())?);
+        server.shared.begin();
         Ok(server)
     }
 
@@ -159,6 +173,11 @@ impl Server {
     /// The TCP addresses of the PostgreSQL listener, in the order of the configuration.
     pub fn sql_addresses(&self) -> &[SocketAddr] {
         &self.sql_addresses
+    }
+
+    /// The TCP addresses of the HTTP listener, in the order of the configuration.
+    pub fn http_addresses(&self) -> &[SocketAddr] {
+        &self.http_addresses
     }
 
     /// Whether it listens on the Unix socket for SQL.
@@ -196,17 +215,20 @@ impl Server {
         outcome
     }
 
-    fn start_threads(&mut self, config: &Config, polls: Vec<Poll>, alive: &Sender<()>) -> io::Result<()> {
-        let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&self.listener));
-        let (proofs, shown) = Proofs::queue();
-        let context = self.shared.engine.context();
-        self.threads.push(spawn("proofs".into(), move || proofs::run(context, &shown))?);
+    fn start_threads(
+        &mut self,
+        config: &Config,
+        polls: Vec<Poll>,
+        (statements, queue): (Statements, Receiver<Work>),
+        proofs: &Proofs,
+        alive: &Sender<()>,
+    ) -> io::Result<()> {
         for number in 0..config.sql_threads + SQL_STAND_INS {
             let (shared, listener, queue) =
                 (Arc::clone(&self.shared), Arc::clone(&self.listener), queue.clone());
             self.crew.start(format!("sql-{number}"), move || sql_threads::run(&shared, &listener, &queue))?;
         }
-        let queues = (statements, proofs);
+        let queues = (statements, proofs.clone());
         let colleagues: Arc<[Arc<Mailbox>]> = self.mailboxes.as_slice().into();
         for (number, poll) in polls.into_iter().enumerate() {
             let mailbox = Arc::clone(&self.mailboxes[number]);
@@ -248,16 +270,36 @@ impl Server {
     }
 
     /// Starts the PostgreSQL listener's acceptor, where there is something to listen on.
-    fn open_sql_listener(&mut self, listeners: Vec<Listener>, alive: Sender<()>) -> io::Result<()> {
+    fn open_sql_listener(
+        &mut self,
+        listeners: Vec<Listener>,
+        proofs: Proofs,
+        alive: Sender<()>,
+    ) -> io::Result<()> {
         if listeners.is_empty() {
             return Ok(());
         }
-        let acceptor = SqlAcceptor::new(listeners, Arc::clone(&self.listener))?;
-        self.sql_acceptor = Some(acceptor.waker());
+        let acceptor = SqlAcceptor::new(listeners, Arc::clone(&self.listener), proofs)?;
+        self.sql_acceptor = Some(acceptor.call());
         self.threads.push(spawn("sql-accept".into(), move || {
             acceptor.run();
             drop(alive);
         })?);
+        Ok(())
+    }
+
+    /// Starts the HTTP listener, where there is something to listen on. It is the first to serve, and says that the
+    /// others do not yet.
+    fn open_http_listener(
+        &mut self,
+        config: &Config,
+        listeners: Vec<Listener>,
+        statements: Statements,
+    ) -> io::Result<()> {
+        if !listeners.is_empty() {
+            let shared = Arc::clone(&self.shared);
+            self.http = Some(HttpListener::start(listeners, shared, statements, config.http_hosts.clone())?);
+        }
         Ok(())
     }
 
@@ -285,6 +327,9 @@ impl Server {
         self.wake_workers();
         self.listener.stop();
         self.close_listeners();
+        if let Some(mut http) = self.http.take() {
+            http.end();
+        }
         self.cleaner = None;
         self.shared.engine.store().end_ready();
         if let Some((_, cancel)) = self.rules.take() {
@@ -359,6 +404,19 @@ fn listen_for_sql(config: &Config, access: &Access) -> Result<Vec<Listener>, Lis
     tcp.chain(unix).filter_map(wanted).collect()
 }
 
+fn listen_for_http(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
+    let asks = (access, Protocol::Http);
+    let tcp = config.http_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
+    let wanted = |listener: Result<Listener, ListenError>| match listener {
+        Err(error) if config.http_optional && error.is_in_use() => {
+            tracing::warn!("{error}; there is no HTTP there (choose another port with --http-port)");
+            None
+        }
+        listener => Some(listener),
+    };
+    tcp.filter_map(wanted).collect()
+}
+
 /// What `stats settings` shows of the server.
 fn describe(config: &Config, addresses: &[SocketAddr], engine: &Engine) {
     let port = addresses.first().map_or(0, SocketAddr::port);
@@ -378,14 +436,4 @@ fn describe(config: &Config, addresses: &[SocketAddr], engine: &Engine) {
         ("sql_threads", config.sql_threads.to_string()),
         ("sql_queue", config.sql_queue.to_string()),
     ]);
-}
-
-pub(crate) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name).spawn(body)
-}
-
-pub(crate) fn join(thread: JoinHandle<()>) {
-    if thread.join().is_err() {
-        tracing::error!("a thread of the server panicked");
-    }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     encryption: Option<Mutex<Arc<Encryption>>>,
     /// Connections whose peers have proved nothing.
     pub(crate) unproved: UnprovedPlaces,
+    /// Every listener serves.
+    serving: AtomicBool,
     /// The server stops: nothing new is accepted, what was begun is finished.
     draining: AtomicBool,
     /// The deadline has come: connections are closed as they are.
@@ -43,6 +45,7 @@ impl Shared {
             strangers: StrangerLog::default(),
             encryption: encryption.map(|encryption| Mutex::new(Arc::new(encryption))),
             unproved: UnprovedPlaces::default(),
+            serving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             waiting_bytes: AtomicUsize::new(0),
@@ -88,6 +91,17 @@ impl Shared {
     /// How long a connection may take to begin its session.
     pub(crate) fn authentication_timeout(&self) -> Duration {
         Duration::from_millis(self.authentication_timeout_ms.load(Ordering::Relaxed))
+    }
+
+    /// Every listener serves from now on.
+    pub(crate) fn begin(&self) {
+        // Relaxed: a switch by itself.
+        self.serving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether clients should come: the start is over, and the end has not begun.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.serving.load(Ordering::Relaxed) && !self.is_draining()
     }
 
     pub(crate) fn drain(&self) {

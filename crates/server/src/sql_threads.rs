@@ -6,11 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use engine::{Cancel, Counter, Finished, Session, SqlThreadContext};
+use engine::{
+    Asked, Cancel, Counter, Finished, JsonStatement, Session, SqlError, SqlSession, SqlThreadContext,
+};
 use memcache::compose::sql_error;
 use rustix::io::Errno;
+use tokio::sync::oneshot;
 
-use crate::limits::EVENTS_PER_SQL_WAIT;
+use crate::limits::{EVENTS_PER_SQL_WAIT, HTTP_RESULT_BYTES_MAX};
 use crate::mailbox::{Address, Mailbox, Message, SqlReply};
 use crate::reply::write_finished;
 use crate::shared::Shared;
@@ -32,12 +35,31 @@ pub(crate) struct Text {
     pub(crate) statement: Vec<u8>,
     /// As JSON.
     pub(crate) parameters: Option<Vec<u8>>,
+    /// It is the name of a function or procedure, to which the parameters go.
+    pub(crate) calls: bool,
+}
+
+/// A statement of an HTTP client: with a session of its own, and somebody who waits for the answer.
+#[derive(Debug)]
+pub(crate) struct JsonWork {
+    pub(crate) session: SqlSession,
+    pub(crate) statement: JsonStatement,
+    pub(crate) reply: oneshot::Sender<Result<Vec<u8>, SqlError>>,
+}
+
+/// What waits for a SQL thread.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Of a memcached client.
+    Memcached(Statement),
+    /// Of an HTTP client.
+    Json(Box<JsonWork>),
 }
 
 /// The workers' end of the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Statements {
-    queue: Sender<Statement>,
+    queue: Sender<Work>,
     listener: Arc<SqlListener>,
 }
 
@@ -54,14 +76,23 @@ impl Statement {
 
 impl Statements {
     /// The two ends of a queue that holds `length` statements. The listener's threads take them out.
-    pub(crate) fn queue(length: usize, listener: Arc<SqlListener>) -> (Self, Receiver<Statement>) {
+    pub(crate) fn queue(length: usize, listener: Arc<SqlListener>) -> (Self, Receiver<Work>) {
         let (sender, receiver) = bounded(length);
         (Self { queue: sender, listener }, receiver)
     }
 
     /// Puts a statement into the queue; `Break` when it is full.
     pub(crate) fn submit(&self, statement: Statement) -> ControlFlow<()> {
-        match self.queue.try_send(statement) {
+        self.send(Work::Memcached(statement))
+    }
+
+    /// The same of an HTTP client.
+    pub(crate) fn submit_json(&self, work: JsonWork) -> ControlFlow<()> {
+        self.send(Work::Json(Box::new(work)))
+    }
+
+    fn send(&self, work: Work) -> ControlFlow<()> {
+        match self.queue.try_send(work) {
             Ok(()) => {
                 self.listener.call();
                 ControlFlow::Continue(())
@@ -72,7 +103,7 @@ impl Statements {
 }
 
 /// Serves until the server stops. What was queued is done before.
-pub(crate) fn run(shared: &Arc<Shared>, listener: &Arc<SqlListener>, queue: &Receiver<Statement>) {
+pub(crate) fn run(shared: &Arc<Shared>, listener: &Arc<SqlListener>, queue: &Receiver<Work>) {
     let mut thread = SqlThread {
         shared,
         listener,
@@ -111,7 +142,7 @@ pub(crate) fn run(shared: &Arc<Shared>, listener: &Arc<SqlListener>, queue: &Rec
 struct SqlThread<'t> {
     shared: &'t Arc<Shared>,
     listener: &'t Arc<SqlListener>,
-    queue: &'t Receiver<Statement>,
+    queue: &'t Receiver<Work>,
     requests: SqlRequestLoop,
 }
 
@@ -120,11 +151,14 @@ impl SqlThread<'_> {
     /// is called before the work begins when there is more.
     fn answer_call(&mut self) {
         self.requests.context.set_timeout(self.shared.statement_timeout());
-        if let Ok(statement) = self.queue.try_recv() {
+        if let Ok(work) = self.queue.try_recv() {
             if !self.queue.is_empty() || self.listener.has_again() {
                 self.listener.call();
             }
-            self.answer(&statement);
+            match work {
+                Work::Memcached(statement) => self.answer(&statement),
+                Work::Json(work) => self.answer_json(*work),
+            }
         } else if let Some(place) = self.listener.next_again() {
             if self.listener.has_again() {
                 self.listener.call();
@@ -142,13 +176,33 @@ impl SqlThread<'_> {
         statement.mailbox.send(Message::Reply(reply));
     }
 
+    /// Runs a statement of an HTTP client, unless the client is gone.
+    fn answer_json(&mut self, work: JsonWork) {
+        let JsonWork { mut session, statement, reply } = work;
+        if reply.is_closed() {
+            return;
+        }
+        let context = &mut self.requests.context;
+        context.context_mut().begin_batch();
+        let run = || session.run_as_json(context, &statement, HTTP_RESULT_BYTES_MAX);
+        let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+            self.apologise();
+            Err(SqlError::new("XX000", "internal error"))
+        });
+        // Who has the answer finds no session of it.
+        drop(session);
+        // Its connection may have closed meanwhile.
+        let _gone = reply.send(result);
+    }
+
     /// The whole reply to a statement.
     fn execute(&mut self, statement: &Statement) -> Vec<u8> {
         let mut out = Vec::new();
-        let Statement { session, cancel, text: Text { statement: text, parameters }, .. } = statement;
+        let Statement { session, cancel, text: Text { statement: text, parameters, calls }, .. } = statement;
         let parameters = parameters.as_deref();
+        let asked = if *calls { Asked::Call(text) } else { Asked::Statement(text) };
         let finished = match self.requests.context.tools() {
-            Ok((context, executor)) => session.sql(context, executor, text, parameters, cancel, &mut out),
+            Ok((context, executor)) => session.sql(context, executor, asked, parameters, cancel, &mut out),
             Err(error) => Finished::Failed(error),
         };
         write_finished(&finished, &mut out);

@@ -1,14 +1,18 @@
 //! The listener's acceptor: takes connections in, hears cancel requests, and looks at the clock.
 //!
-//! It runs no statement and waits for no connection, so that all this works while every SQL thread is busy.
+//! It runs no statement, checks no password and waits for no connection, so that all this works while every SQL
+//! thread is busy.
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::auth::{Authenticated, Refusal};
 use engine::{ThreadContext, Tick, ticks_between};
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 
@@ -19,6 +23,8 @@ use super::{ONE, SqlListener};
 use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, HANDSHAKE_TURNS, SWEEP_INTERVAL};
 use crate::listen::Listener;
 use crate::pace::ticks;
+use crate::password::RolePassword;
+use crate::proofs::{Proof, Proofs};
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::unproved::Unproved;
@@ -26,17 +32,32 @@ use crate::unproved::Unproved;
 /// Tokens below are listeners.
 const LISTENERS: u64 = 1 << 16;
 
-/// The token of [`SqlWaker`].
+/// The token of [`SqlCall`].
 const CALL: u64 = u64::MAX;
 
-/// Wakes the acceptor, so that it sees that the server drains.
+/// What other threads tell the acceptor: that the server drains, and what became of a password.
 #[derive(Debug)]
-pub(crate) struct SqlWaker(OwnedFd);
+pub(crate) struct SqlCall {
+    /// Wakes it.
+    event: OwnedFd,
+    /// By the token of the connection: one for each at most, so that their number bounds it. Held for a push or a
+    /// swap; no other lock is taken meanwhile.
+    verdicts: Mutex<Vec<(u64, Verdict)>>,
+}
 
-impl SqlWaker {
+/// Who was let in by a password, if it was right.
+type Verdict = Result<Authenticated, Refusal>;
+
+impl SqlCall {
     pub(crate) fn wake(&self) {
         // It fails only when the counter is full, and then the acceptor is awake.
-        let _raised = rustix::io::write(&self.0, ONE);
+        let _raised = rustix::io::write(&self.event, ONE);
+    }
+
+    /// Says what became of a connection's password.
+    pub(crate) fn tell(&self, token: u64, verdict: Verdict) {
+        self.verdicts.lock().push((token, verdict));
+        self.wake();
     }
 }
 
@@ -55,7 +76,8 @@ struct Refused {
 #[derive(Debug)]
 pub(crate) struct SqlAcceptor {
     epoll: OwnedFd,
-    waker: Arc<SqlWaker>,
+    call: Arc<SqlCall>,
+    proofs: Proofs,
     listeners: Vec<Listener>,
     listener: Arc<SqlListener>,
     shared: Arc<Shared>,
@@ -72,15 +94,19 @@ pub(crate) struct SqlAcceptor {
 }
 
 impl SqlAcceptor {
-    pub(crate) fn new(listeners: Vec<Listener>, listener: Arc<SqlListener>) -> io::Result<Self> {
+    pub(crate) fn new(
+        listeners: Vec<Listener>,
+        listener: Arc<SqlListener>,
+        proofs: Proofs,
+    ) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (token, listener) in listeners.iter().enumerate() {
             epoll::add(&epoll, listener, epoll::EventData::new_u64(token as u64), epoll::EventFlags::IN)?;
         }
-        let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(
             &epoll,
-            &call,
+            &event,
             epoll::EventData::new_u64(CALL),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
@@ -89,7 +115,8 @@ impl SqlAcceptor {
         let swept = context.now();
         Ok(Self {
             epoll,
-            waker: Arc::new(SqlWaker(call)),
+            call: Arc::new(SqlCall { event, verdicts: Mutex::default() }),
+            proofs,
             listeners,
             listener,
             shared,
@@ -102,8 +129,8 @@ impl SqlAcceptor {
         })
     }
 
-    pub(crate) fn waker(&self) -> Arc<SqlWaker> {
-        Arc::clone(&self.waker)
+    pub(crate) fn call(&self) -> Arc<SqlCall> {
+        Arc::clone(&self.call)
     }
 
     /// Serves until the server drains and the last session has ended, or the server stops.
@@ -145,7 +172,9 @@ impl SqlAcceptor {
     }
 
     fn handle(&mut self, token: u64) {
-        if token < LISTENERS {
+        if token == CALL {
+            self.hear();
+        } else if token < LISTENERS {
             // Below the number of listeners.
             self.accept(usize::try_from(token).unwrap_or(0));
         } else if (self.handshakes > 0 || !self.is_handshaking(token))
@@ -191,18 +220,34 @@ impl SqlAcceptor {
         }
     }
 
+    /// Goes on with the connections whose passwords were checked. One that is gone is not there.
+    fn hear(&mut self) {
+        let verdicts = std::mem::take(&mut *self.call.verdicts.lock());
+        for (token, verdict) in verdicts {
+            if let Some(opening) = self.openings.remove(&token) {
+                let step = opening.hear(&self.listener, verdict, self.context.now());
+                self.follow(token, step);
+            }
+        }
+    }
+
     fn step(&mut self, token: u64, opening: Opening) {
-        let now = self.context.now();
         let was_handshaking = opening.socket.is_handshaking();
-        let step = opening.step(&self.listener, now);
+        let step = opening.step(&self.listener, self.context.now());
         let is_handshaking = matches!(&step, Step::Wait(opening) if opening.socket.is_handshaking());
         if was_handshaking || is_handshaking {
             self.handshakes = self.handshakes.saturating_sub(1);
         }
+        self.follow(token, step);
+    }
+
+    /// Does what a connection's step asks for.
+    fn follow(&mut self, token: u64, step: Step) {
         match step {
             Step::Wait(opening) => {
                 self.openings.insert(token, opening);
             }
+            Step::Check(opening, shown) => self.check(token, opening, shown),
             Step::Begin(connection) => {
                 let _served = epoll::delete(&self.epoll, connection.fd()).and_then(|()| {
                     // A connection that cannot be registered is dropped, which closes it.
@@ -212,9 +257,24 @@ impl SqlAcceptor {
             Step::Refused(opening, answer, wait) => {
                 let _silent = epoll::delete(&self.epoll, &opening.socket);
                 let wait = ticks(Duration::from_millis(wait)).max(1);
-                self.refused.push(Refused { opening, answer, since: now, wait });
+                self.refused.push(Refused { opening, answer, since: self.context.now(), wait });
             }
             Step::End => {}
+        }
+    }
+
+    /// Hands a password over to be checked.
+    fn check(&mut self, token: u64, mut opening: Opening, shown: RolePassword) {
+        match self.proofs.submit(Proof::of_sql(token, Arc::clone(&self.call), shown)) {
+            ControlFlow::Continue(cancel) => {
+                opening.await_verdict(cancel);
+                self.openings.insert(token, opening);
+            }
+            ControlFlow::Break(()) => {
+                let mut out = Vec::new();
+                fatal("53300", "too many passwords wait to be checked; try again", &mut out);
+                opening.send(&out);
+            }
         }
     }
 

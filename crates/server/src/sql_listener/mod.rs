@@ -32,7 +32,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
-pub(crate) use accept::{SqlAcceptor, SqlWaker};
+pub(crate) use accept::{SqlAcceptor, SqlCall};
 pub(crate) use turn::{RequestLoop as SqlRequestLoop, serve};
 
 use self::connection::Connection;

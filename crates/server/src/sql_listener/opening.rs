@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::auth::scram::{SCRAM, SCRAM_PLUS};
 use engine::auth::{Admission, Authenticated, Method, Peer, Protocol, Proving, Refusal as Refused};
-use engine::{Identity, SqlError, SqlSession, Tick};
+use engine::{Cancel, Identity, SqlError, SqlSession, Tick};
 use postgres::backend::{self, Status};
 use postgres::opening::{
     Encryption, NEWEST_MINOR, Opening as Packet, Proof, Refusal, TLS_FIRST, first_of_exchange, parse,
@@ -20,6 +20,7 @@ use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
 use crate::origin::{Place, address_of, failed};
 use crate::pace::milliseconds;
+use crate::password::RolePassword;
 use crate::socket::Socket;
 use crate::stranger::Stranger;
 use crate::tls::Tls;
@@ -61,12 +62,26 @@ struct Asked {
     wanted: Wanted,
     method: Method,
     proving: Option<Proving>,
+    /// Its password is being checked.
+    checking: Option<Checking>,
+}
+
+/// A password that is being checked. When its connection ends, it need not be.
+#[derive(Debug)]
+struct Checking(Cancel);
+
+impl Drop for Checking {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// What became of it.
 pub(crate) enum Step {
     /// It waits for more bytes.
     Wait(Opening),
+    /// It waits for what becomes of its password.
+    Check(Opening, RolePassword),
     /// Its session begins.
     Begin(Box<Connection>),
     /// It is not let in, and hears it after so many milliseconds.
@@ -107,6 +122,10 @@ impl Opening {
             return Step::End;
         }
         let step = match self.asked.take() {
+            Some(asked) if asked.checking.is_some() => {
+                self.asked = Some(asked);
+                Step::Wait(self)
+            }
             Some(asked) => self.prove(listener, *asked, now),
             None => self.start(listener, now),
         };
@@ -248,7 +267,7 @@ impl Opening {
                 if !self.send(&out) {
                     return Step::End;
                 }
-                self.prove(listener, Asked { wanted, method, proving: None }, now)
+                self.prove(listener, Asked { wanted, method, proving: None, checking: None }, now)
             }
         }
     }
@@ -267,8 +286,19 @@ impl Opening {
             };
             let mut out = Vec::new();
             let proved = match (asked.method, asked.proving.take()) {
-                (Method::Password, _) => password(body)
-                    .map_or(Err(Refused::Proof), |text| access.check_password(&asked.wanted.role, text)),
+                (Method::Password, _) => {
+                    let Some(text) = password(body) else {
+                        return self.turn_away(listener, &asked.wanted, Refused::Proof, now);
+                    };
+                    let role = &asked.wanted.role;
+                    if !access.knows_password(role, text) {
+                        let shown = RolePassword { role: role.clone(), password: text.to_owned() };
+                        self.input.drain(..consumed);
+                        self.asked = Some(Box::new(asked));
+                        return Step::Check(self, shown);
+                    }
+                    access.check_password(role, text)
+                }
                 (_, Some(proving)) => access.finish_scram(proving, body).map(|(answer, who)| {
                     backend::authentication_final(&answer, &mut out);
                     who
@@ -292,13 +322,46 @@ impl Opening {
                 }
             };
             self.input.drain(..consumed);
-            return match proved {
-                Ok(who) => {
-                    access.forget_failures(address_of(&self.socket));
-                    self.begin(listener, &asked.wanted, &who, out, now)
-                }
-                Err(refused) => self.turn_away(listener, &asked.wanted, refused, now),
-            };
+            return self.decide(listener, &asked.wanted, proved, out, now);
+        }
+    }
+
+    /// Its password is being checked; `cancel` ends that.
+    pub(crate) fn await_verdict(&mut self, cancel: Cancel) {
+        let checking = Checking(cancel);
+        if let Some(asked) = &mut self.asked {
+            asked.checking = Some(checking);
+        }
+    }
+
+    /// Goes on when its password was checked.
+    pub(crate) fn hear(
+        mut self,
+        listener: &Arc<SqlListener>,
+        proved: Result<Authenticated, Refused>,
+        now: Tick,
+    ) -> Step {
+        match self.asked.take() {
+            Some(asked) => self.decide(listener, &asked.wanted, proved, Vec::new(), now),
+            None => Step::End,
+        }
+    }
+
+    /// Lets a client in whose proof was right. `out`: what it hears first.
+    fn decide(
+        self,
+        listener: &Arc<SqlListener>,
+        wanted: &Wanted,
+        proved: Result<Authenticated, Refused>,
+        out: Vec<u8>,
+        now: Tick,
+    ) -> Step {
+        match proved {
+            Ok(who) => {
+                listener.shared.engine.access.forget_failures(address_of(&self.socket));
+                self.begin(listener, wanted, &who, out, now)
+            }
+            Err(refused) => self.turn_away(listener, wanted, refused, now),
         }
     }
 

@@ -14,6 +14,7 @@ const FILES: &[(&str, &str)] = &[
     ("moments.txt", include_str!("answers/moments.txt")),
     ("objects.txt", include_str!("answers/objects.txt")),
     ("rows.txt", include_str!("answers/rows.txt")),
+    ("stored.txt", include_str!("answers/stored.txt")),
     ("texts.txt", include_str!("answers/texts.txt")),
 ];
 

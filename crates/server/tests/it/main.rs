@@ -25,5 +25,6 @@ mod sasl;
 mod scram;
 mod stampede;
 mod statements;
+mod tags;
 mod tls;
 mod unproved;

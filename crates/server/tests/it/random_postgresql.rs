@@ -19,6 +19,7 @@ use crate::pg::{packet, query};
 
 mod bare;
 mod known;
+mod words;
 mod world;
 
 use known::{KNOWN, Known, is_known};

@@ -21,6 +21,13 @@ const LATER: Duration = Duration::from_secs(3);
 /// early for the one that has just lost its place.
 const SWEPT: Duration = Duration::from_secs(1);
 
+/// Passwords whose check takes as long as can be asked for.
+const SLOW: usize = 4;
+
+/// The place of the scheduling policy in `/proc/.../stat`, behind the name.
+const POLICY: usize = 38;
+const SCHED_IDLE: &str = "5";
+
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 fn guarded(config: &Config) -> Daemon {
@@ -35,14 +42,19 @@ fn both_listeners() -> Config {
     Config { sql_addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config() }
 }
 
-/// As many clients as there are places, each with something that is no proof. One more finds no place.
-fn crowd(daemon: &Daemon, say: &[u8]) -> Vec<Client<TcpStream>> {
+/// As many clients as there are places, each with something that is no proof.
+fn as_many_as_places(daemon: &Daemon, say: &[u8]) -> Vec<Client<TcpStream>> {
     let come = |_| {
         let mut client = daemon.connect();
         client.send(say);
         client
     };
-    let crowd = (0..PLACES).map(come).collect();
+    (0..PLACES).map(come).collect()
+}
+
+/// The same, where none of them gives its place up. One more finds no place.
+fn crowd(daemon: &Daemon, say: &[u8]) -> Vec<Client<TcpStream>> {
+    let crowd = as_many_as_places(daemon, say);
     assert_eq!(daemon.connect().rest(), TOO_MANY);
     crowd
 }
@@ -103,11 +115,12 @@ fn half_a_hello_makes_room() {
     silent[0].rest();
 }
 
-/// Their answers wait for some seconds, and their places do not.
+/// Their answers wait for some seconds, and their places do not. The first of them may have failed before the last has
+/// come, so nothing is said of one more.
 #[test]
 fn who_has_failed_makes_room_at_once() {
     let daemon = guarded(&both_listeners());
-    let _failed = crowd(&daemon, b"set login 0 0 6\r\napp no\r\n");
+    let _failed = as_many_as_places(&daemon, b"set login 0 0 6\r\napp no\r\n");
     soon(|| logs_in(&daemon));
     let daemon = guarded(&both_listeners());
     let fail = |_| {
@@ -141,4 +154,45 @@ fn listeners_make_room_for_each_other() {
     assert!(logs_in(&daemon));
     daemon.advance(SWEPT);
     assert!(silent[0].next().unwrap().starts_with("E FATAL 08006"));
+}
+
+/// The check of a password takes processor time, here a fifth of a second, for the role asks for many rounds. The
+/// acceptor lets others in meanwhile.
+#[test]
+fn a_password_that_is_checked_holds_nobody_up() {
+    let daemon = guarded(&both_listeners());
+    let rules = Rules::parse("host all app 127.0.0.0/8 trust\nhost all slow 127.0.0.0/8 password").unwrap();
+    let key = format!("{}=", "A".repeat(43));
+    let slow = format!("SCRAM-SHA-256$1000000:c2FsdHNhbHQ=${key}:{key}");
+    let roles = format!("CREATE USER app SUPERUSER; CREATE USER slow PASSWORD '{slow}';");
+    let roles = Some(Roles::parse(&roles).unwrap());
+    daemon.engine.access.set(Access { rules, roles, ..Access::default() });
+    let show = |_| {
+        let mut pg = Pg::plain(&daemon);
+        pg.send(&packet(3 << 16, b"user\0slow\0\0"));
+        assert_eq!(pg.next().as_deref(), Some("R"));
+        pg.send(&message(b'p', b"no\0"));
+        pg
+    };
+    let _slow: Vec<Pg> = (0..SLOW).map(show).collect();
+    let mut pg = begun(&daemon);
+    pg.until_ready();
+    // An acceptor that checks them itself has refused each before it greets the next.
+    let checked = pg.ask("SELECT count(*) FROM sqlcached_refusals").swap_remove(1);
+    assert!(checked.strip_prefix("D ").unwrap().parse::<usize>().unwrap() < SLOW - 1, "{checked}");
+}
+
+/// Failed logins take the time that nobody else wants.
+#[test]
+fn passwords_are_checked_by_an_idle_thread() {
+    let daemon = guarded(&config());
+    assert!(logs_in(&daemon));
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.join("stat")).ok());
+    let policies: Vec<String> = stats
+        .filter_map(|stat| stat.split_once("(proofs) ").map(|(_, rest)| rest.to_owned()))
+        .map(|rest| rest.split(' ').nth(POLICY).unwrap().to_owned())
+        .collect();
+    // Other tests have daemons in this process, too, and a thread begins as its parent is.
+    assert!(policies.contains(&SCHED_IDLE.to_owned()), "{policies:?}");
 }

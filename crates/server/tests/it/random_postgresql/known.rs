@@ -15,8 +15,8 @@ pub(super) struct Known {
 pub(super) const KNOWN: &[Known] = &[
     Known {
         what: "division by zero of integers and floats",
-        shown_by: "SELECT 1 / 0",
-        reason: "SQLite's arithmetic gives NULL, and statements in its dialect rely on it",
+        shown_by: "SELECT 1 / (1 - 1)",
+        reason: "SQLite's arithmetic gives NULL, and statements in its dialect rely on it; a zero that is written is an error",
         is_it: |theirs, ours| failed(theirs, &["22012"]) && !matches!(ours, Answer::Failed(_)),
     },
     Known {
