@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 
 /// Tells the second process that it is the one. Its value means nothing.
-const MARK: &str = "SQLCACHED_IN_BACKGROUND";
+pub(crate) const MARK: &str = "SQLCACHED_IN_BACKGROUND";
 
 /// The last line that the second process says, before its number.
 const SERVES: &str = "  in the background as process ";

@@ -20,17 +20,23 @@ use crate::init_file;
 use crate::log::Log;
 use crate::place::{self, Places};
 use crate::process::{self, PidFile, become_user};
+use crate::service;
 use crate::settings::{
     ANY_PORT, AUTHENTICATION_TIMEOUT, Address, COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED,
-    HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE,
-    MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT,
+    HTTP_HOSTS, HTTP_LISTEN_ADDRESSES, HTTP_PORT, HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES,
+    LISTEN_BACKLOG, LOG_MIN_DURATION_STATEMENT, LOG_PARAMETER_MAX_LENGTH, MAX_CONNECTIONS, MAX_ITEM_SIZE,
+    MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION, NEVER, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT,
     SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER,
     VERBOSITY, WATCH_ENABLED,
 };
 use crate::tls;
+use crate::warnings;
 
 /// The environment variable that names the file for the ports.
 const PORTS_VARIABLE: &str = "MEMCACHED_PORT_FILENAME";
+
+/// What `systemctl status` shows while it serves.
+const SERVES: &str = "serving";
 
 /// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
@@ -63,26 +69,33 @@ pub(crate) fn run(
     let signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| format!("cannot take signals: {error}"))?;
     let places = Places::prepare(chosen)?;
+    warnings::warn_of(&places, memory_mb(chosen));
     let Opened { store, start } = open_store(chosen, &places)?;
+    let mut unfinished = Unfinished::of(&start, &places);
     store.set_evictions(chosen.is_on(&EVICTIONS));
     store.set_huge_pages(chosen.is_word(&HUGE_PAGES, "try"));
     let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
     access::start(chosen, &engine)?;
-    let made = make_tables(chosen, &engine, &start, &places)?;
+    let made = make_tables(chosen, &engine)?;
     let config = Config { tls: tls::material(chosen)?, ..server_config(chosen, &places) };
     engine.describe_settings(chosen.facts());
+    set_slow_log(chosen, &engine);
     let own_log = Arc::clone(&log);
     engine.on_verbosity(chosen.number(&VERBOSITY), Box::new(move |level| own_log.set(level)));
+    // Before anybody is served: what a source may have changed meanwhile is gone.
+    let sources = source::Sources::start(&engine).map_err(|error| format!("sources: {error}"))?;
     // It is this process's own signal, which no worker waits for.
     engine.on_refresh(Box::new(process::ask_to_reload));
     let server =
         Server::start(&config, Arc::clone(&engine)).map_err(|error| explained(&error.to_string()))?;
+    unfinished.serves();
     greeting::print(&greeting::Facts {
         start: &start,
         tables_made: made,
         addresses: server.addresses(),
         sql_addresses: server.sql_addresses(),
         sql_socket: server.serves_sql_socket().then_some(places.sql_socket.as_deref()).flatten(),
+        http_addresses: server.http_addresses(),
         places: &places,
         memory_mb: memory_mb(chosen),
         tls: config.tls.is_some(),
@@ -92,7 +105,10 @@ pub(crate) fn run(
     if background {
         background::say_ready();
     }
+    service::say_ready(SERVES);
+    service::begin_watchdog(&engine);
     serve(&server, &engine, &log, chosen.clone(), signals, read_again);
+    service::say_stopping();
     drop(pid_file);
     match server.drain(DRAIN_PATIENCE) {
         Drained::Whole => info!("stopped; every reply was sent"),
@@ -100,6 +116,7 @@ pub(crate) fn run(
             warn!("stopped; {connections} connections were closed in the middle of a reply");
         }
     }
+    drop(sources);
     drop(engine);
     drop(store);
     Ok(())
@@ -135,17 +152,25 @@ fn serve(
         if signal != SIGHUP {
             return;
         }
+        service::say_reloading();
         match read_again() {
             Ok(new) => {
                 reload(server, log, &chosen, &new);
                 access::reload(&new, engine);
                 tls::reload(&new, server);
+                set_slow_log(&new, engine);
                 engine.describe_settings(new.facts());
                 chosen = new;
             }
             Err(why) => error!("the settings were not changed: {why}"),
         }
+        service::say_ready(SERVES);
     }
+}
+
+fn set_slow_log(chosen: &Chosen, engine: &Engine) {
+    let from_ms = Some(chosen.number(&LOG_MIN_DURATION_STATEMENT)).filter(|ms| *ms != NEVER);
+    engine.set_slow_log(from_ms, chosen.count(&LOG_PARAMETER_MAX_LENGTH));
 }
 
 fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) {
@@ -195,25 +220,46 @@ fn engine_options(chosen: &Chosen) -> EngineOptions {
     }
 }
 
-/// Runs the init file where there are no tables yet. An arena that it leaves half made would pass for a finished
-/// one at the next start, so it is taken away.
-fn make_tables(
-    chosen: &Chosen,
-    engine: &Arc<Engine>,
-    start: &Start,
-    places: &Places,
-) -> Result<usize, String> {
+/// Runs the init file where there are no tables yet, and compares it with the tables where there are some. There a file
+/// that cannot be run is no reason not to serve their rows.
+fn make_tables(chosen: &Chosen, engine: &Arc<Engine>) -> Result<usize, String> {
     let path = chosen.path(&INIT_FILE);
-    let has_tables = engine.store().catalog().tables().count() > 1;
-    if path.as_os_str() == "none" || (matches!(start, Start::Warm { .. }) && has_tables) {
+    if path.as_os_str() == "none" {
         return Ok(0);
     }
-    init_file::run(path, engine).inspect_err(|_| {
-        if let (Start::Cold { .. }, Some(arena)) = (start, &places.arena) {
-            // Nothing is lost: it was made a moment ago.
-            let _absent = fs::remove_file(arena);
+    if engine.store().catalog().tables().count() == 1 {
+        return init_file::run(path, engine);
+    }
+    let applied = init_file::apply(path, engine, chosen.count(&MAX_ITEM_SIZE) + ROW_BYTES_BESIDE);
+    Ok(applied.unwrap_or_else(|why| {
+        error!("{why}; the tables of the arena are served as they are");
+        0
+    }))
+}
+
+/// Files of a start that did not come to serve. They held nothing a moment ago, and half an init file would pass for a
+/// finished one at the next start, so they go.
+struct Unfinished<'p>(Option<&'p Places>);
+
+impl<'p> Unfinished<'p> {
+    fn of(start: &Start, places: &'p Places) -> Self {
+        Self(matches!(start, Start::Cold { .. }).then_some(places))
+    }
+
+    fn serves(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let Some(places) = self.0 else { return };
+        let hits = places.shared.as_deref().map(store::hits_path);
+        for path in places.arena.iter().chain(&places.shared).chain(&hits) {
+            // Those of shared memory are made for its first table only.
+            let _absent = fs::remove_file(path);
         }
-    })
+    }
 }
 
 fn server_config(chosen: &Chosen, places: &Places) -> Config {
@@ -227,6 +273,11 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         // An address with several ports for memcached has one for SQL.
         sql_addresses.extend(address.filter(|address| !sql_addresses.contains(address)));
     }
+    let mut http_addresses = Vec::new();
+    for address in chosen.addresses(&HTTP_LISTEN_ADDRESSES) {
+        let own = tcp_port(place::http_port(chosen)).map(|port| address.port.unwrap_or(port));
+        http_addresses.extend(own.map(|port| SocketAddr::new(address.ip, port)));
+    }
     Config {
         listen_addresses: listen.iter().filter_map(own).collect(),
         transports: listen.iter().filter_map(transport).collect(),
@@ -234,6 +285,9 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         sql_addresses,
         sql_optional: !chosen.is_given(&SQL_PORT) && !chosen.is_given(&SQL_SOCKET_DIR),
         sql_socket: places.sql_socket.clone(),
+        http_addresses,
+        http_optional: !chosen.is_given(&HTTP_PORT) && !chosen.is_given(&HTTP_LISTEN_ADDRESSES),
+        http_hosts: host_names(chosen),
         unix_socket_mode: u32::try_from(chosen.number(&UNIX_SOCKET_PERMISSIONS)).unwrap_or(0o700),
         threads: chosen.count(&THREADS),
         max_connections: chosen.count(&MAX_CONNECTIONS),
@@ -244,6 +298,14 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         authentication_timeout: chosen.value(&AUTHENTICATION_TIMEOUT).time(),
         backlog: i32::try_from(chosen.number(&LISTEN_BACKLOG)).unwrap_or(i32::MAX),
         ..Config::default()
+    }
+}
+
+/// The names by which HTTP clients may call the server.
+fn host_names(chosen: &Chosen) -> Vec<String> {
+    match chosen.path(&HTTP_HOSTS).to_str() {
+        None | Some("none") => Vec::new(),
+        Some(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
     }
 }
 
@@ -287,7 +349,9 @@ fn explained(message: &str) -> String {
         );
     }
     if message.contains("Address already in use") {
-        return format!("{message}; choose another port (-p, --sql-port), or 0 to switch it off");
+        return format!(
+            "{message}; choose another port (-p, --sql-port, --http-port), or 0 to switch it off"
+        );
     }
     message.to_owned()
 }

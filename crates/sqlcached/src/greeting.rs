@@ -17,6 +17,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) addresses: &'a [SocketAddr],
     pub(crate) sql_addresses: &'a [SocketAddr],
     pub(crate) sql_socket: Option<&'a Path>,
+    pub(crate) http_addresses: &'a [SocketAddr],
     pub(crate) places: &'a Places,
     pub(crate) memory_mb: u64,
     /// Memcached clients speak TLS, if not on the Unix socket.
@@ -58,6 +59,9 @@ fn text(facts: &Facts<'_>) -> String {
     if let Some(path) = facts.sql_socket {
         let _ = writeln!(text, "  PostgreSQL clients on {}", path.display());
     }
+    for address in facts.http_addresses {
+        let _ = writeln!(text, "  console, metrics and health on http://{address}/");
+    }
     let plain = facts.addresses.first().filter(|_| !facts.tls);
     let listener = match (plain, &facts.places.socket) {
         (Some(address), _) => format!("{} {}", address.ip(), address.port()),
@@ -96,12 +100,14 @@ mod tests {
         let start = Start::Warm { bytes: 3 << 20, redone: 2 };
         let addresses = ["127.0.0.1:11211".parse().unwrap()];
         let sql_addresses = ["127.0.0.1:5433".parse().unwrap()];
+        let http_addresses = ["127.0.0.1:11280".parse().unwrap()];
         let facts = Facts {
             start: &start,
             tables_made: 0,
             addresses: &addresses,
             sql_addresses: &sql_addresses,
             sql_socket: None,
+            http_addresses: &http_addresses,
             places: &places,
             memory_mb: 64,
             tls: false,
@@ -114,6 +120,7 @@ mod tests {
         assert!(text.contains("| nc 127.0.0.1 11211\n"));
         assert!(by_tls.contains("| nc -U /tmp/s\n"));
         assert!(text.contains("psql -h 127.0.0.1 -p 5433 -c 'SELECT"));
+        assert!(text.contains("console, metrics and health on http://127.0.0.1:11280/\n"));
         assert!(text.contains("'sql 32\\r\\nSELECT"));
     }
 }

@@ -18,8 +18,11 @@ mod init_file;
 mod log;
 mod place;
 mod process;
+mod service;
 mod settings;
 mod tls;
+mod top;
+mod warnings;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +38,9 @@ const WRONG_SETTING: u8 = 2;
 /// Names the configuration file when the flag does not.
 const CONFIG_VARIABLE: &str = "SQLCACHED_CONFIG";
 
+/// Names the socket to clients; tests and shells that start the daemon may have it.
+const SOCKET_VARIABLE: &str = "SQLCACHED_SOCKET";
+
 /// What `-i` prints.
 const LICENSE: &str = include_str!("../../../LICENSE-MIT");
 
@@ -43,6 +49,7 @@ fn main() -> ExitCode {
         Ok(Request::Serve { given, config, ignored, background }) => (given, config, ignored, background),
         Ok(Request::PrintConfig) => return print(&documents::configuration_file()),
         Ok(Request::PrintLicense) => return print(LICENSE),
+        Ok(Request::Top(asked)) => return top::run(&asked),
         Err(error) => {
             // Prints help and version to standard output, mistakes to standard error.
             let _closed = error.print();

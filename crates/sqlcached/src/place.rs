@@ -5,12 +5,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::settings::{
-    ANY_PORT, ARENA, Chosen, LISTEN_ADDRESSES, PORT, SHARED_MEMORY_FILE, SQL_PORT, SQL_SOCKET_DIR,
+    ANY_PORT, ARENA, Chosen, HTTP_PORT, LISTEN_ADDRESSES, PORT, SHARED_MEMORY_FILE, SQL_PORT, SQL_SOCKET_DIR,
     UNIX_SOCKET_PATH,
 };
 
 /// Files here are memory; they last until the machine restarts.
-const MEMORY_FILES: &str = "/dev/shm";
+pub(crate) const MEMORY_FILES: &str = "/dev/shm";
 
 /// Where this daemon keeps its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +76,12 @@ pub(crate) fn port(chosen: &Chosen) -> u64 {
 pub(crate) fn sql_port(chosen: &Chosen) -> u64 {
     let unasked = is_socket_alone(chosen) && !chosen.is_given(&SQL_PORT);
     if unasked { 0 } else { chosen.number(&SQL_PORT) }
+}
+
+/// The TCP port for HTTP, in the same way.
+pub(crate) fn http_port(chosen: &Chosen) -> u64 {
+    let unasked = is_socket_alone(chosen) && !chosen.is_given(&HTTP_PORT);
+    if unasked { 0 } else { chosen.number(&HTTP_PORT) }
 }
 
 /// What the files of a daemon are called: after its port, so that the next start finds them; without one after its

@@ -101,12 +101,12 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ALL, Chosen, file};
+    use super::super::{ALL, Chosen, file, manual};
     use super::{configuration_file, reference};
 
     /// `UPDATE=1 cargo test -p sqlcached documents` writes them again.
     fn agrees(path: &str, text: &str) {
-        let path = format!("{}/../../docs/{path}", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
         #[allow(clippy::disallowed_methods, reason = "a test's own switch, no setting")]
         if std::env::var("UPDATE").is_ok() {
             std::fs::write(&path, text).unwrap();
@@ -117,8 +117,12 @@ mod tests {
 
     #[test]
     fn the_checked_in_documents_agree() {
-        agrees("sqlcached.toml", &configuration_file());
-        agrees("settings.md", &reference());
+        agrees("docs/sqlcached.toml", &configuration_file());
+        agrees("docs/settings.md", &reference());
+        agrees("packaging/sqlcached.1", &manual::page());
+        for (shell, path) in manual::COMPLETIONS {
+            agrees(&format!("packaging/{path}"), &manual::completions(shell));
+        }
     }
 
     #[test]

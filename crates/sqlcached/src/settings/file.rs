@@ -3,7 +3,7 @@
 use toml::Value as Toml;
 
 use super::chosen::Given;
-use super::{ALL, SettingError, by_name};
+use super::{ALL, Setting, SettingError, by_name};
 
 /// Reads the text of a file called `path`.
 pub(crate) fn parse(path: &str, text: &str) -> Result<Given, SettingError> {
@@ -60,11 +60,16 @@ fn line_of(text: &str, name: &str) -> String {
 
 /// What to say of a name that is none: the nearest one, if one is near.
 fn unknown(name: &str) -> String {
-    let nearest = ALL.iter().map(|setting| (distance(name, setting.name), setting.name)).min();
-    match nearest {
-        Some((distance, near)) if distance <= 3 => format!("there is no such setting; did you mean {near}?"),
-        _ => "there is no such setting; --print-config lists them".to_owned(),
+    match nearest(name) {
+        Some(near) => format!("there is no such setting; did you mean {}?", near.name),
+        None => "there is no such setting; --print-config lists them".to_owned(),
     }
+}
+
+/// The setting whose name is nearest, if one is near.
+pub(crate) fn nearest(name: &str) -> Option<&'static Setting> {
+    let nearest = ALL.iter().min_by_key(|setting| (distance(name, setting.name), setting.name))?;
+    (distance(name, nearest.name) <= 3).then_some(*nearest)
 }
 
 /// How many letters to add, drop or change to turn one word into the other.

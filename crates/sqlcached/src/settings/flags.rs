@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::chosen::Given;
+use crate::top;
+
 use super::{ALL, Kind, Section, Setting, memcached, of_section};
 
 /// What the command line asks for.
@@ -24,11 +26,16 @@ pub(crate) enum Request {
     PrintConfig,
     /// Print under which terms it may be used.
     PrintLicense,
+    /// Show the figures of a running server.
+    Top(ArgMatches),
 }
 
 /// Reads a command line, the program's name first. The error is clap's: it also carries `--help` and `-V`.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, clap::Error> {
     let matches = command().try_get_matches_from(arguments)?;
+    if let Some((top::NAME, asked)) = matches.subcommand() {
+        return Ok(Request::Top(asked.clone()));
+    }
     if matches.get_flag("print-config") {
         return Ok(Request::PrintConfig);
     }
@@ -59,7 +66,8 @@ fn given_by(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static
     Some((setting.name, (text, flag)))
 }
 
-fn command() -> Command {
+/// Every flag. The manual page and completions are made from it, too.
+pub(super) fn command() -> Command {
     let mut command = Command::new("sqlcached")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A cache server for memcached clients and SQL.")
@@ -89,7 +97,7 @@ fn command() -> Command {
         }
     }
     // Behind what does something: most of them do nothing here.
-    memcached::arguments(command)
+    memcached::arguments(command).subcommand(top::command())
 }
 
 fn argument(setting: &'static Setting) -> Arg {

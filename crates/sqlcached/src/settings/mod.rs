@@ -2,7 +2,8 @@
 //!
 //! Each row is a constant; [`ALL`] is the table. From it come the flags and `--help` ([`flags`]), the environment
 //! variables, the configuration file's parser ([`file`]), the commented default file and `docs/settings.md`
-//! ([`documents`]). To add a setting, add a constant and name it in [`ALL`].
+//! ([`documents`]), the manual page and the completions of shells (`manual`). To add a setting, add a constant and name
+//! it in [`ALL`].
 //!
 //! A setting given in several places is taken from the first of: flag, environment, file, default.
 
@@ -10,13 +11,15 @@ pub(crate) mod chosen;
 pub(crate) mod documents;
 pub(crate) mod file;
 pub(crate) mod flags;
+#[cfg(test)]
+mod manual;
 mod memcached;
 pub(crate) mod value;
 
 use engine::shared_settings;
 
 pub(crate) use chosen::Chosen;
-pub(crate) use value::{ANY_PORT, Address, Kind, SettingError, Value};
+pub(crate) use value::{ANY_PORT, Address, Kind, NEVER, SettingError, Value};
 
 /// One setting: how it is named, what it accepts, what it does.
 #[derive(Debug)]
@@ -154,6 +157,45 @@ pub(crate) static SQL_SOCKET_DIR: Setting = Setting {
     section: Section::Network,
     help: "Directory of the Unix socket for PostgreSQL clients, .s.PGSQL.<sql_port>; auto is a private directory \
            under /dev/shm, none switches the socket off.",
+};
+
+pub(crate) static HTTP_PORT: Setting = Setting {
+    name: "http_port",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Port,
+    default: "11280",
+    reloadable: false,
+    section: Section::Network,
+    help: "TCP port for HTTP: the console, metrics and health (docs/operations.md); 0 switches it off, -1 takes any free port. If you do \
+           not give it and the port is in use, the daemon starts without it and logs a warning.",
+};
+
+pub(crate) static HTTP_LISTEN_ADDRESSES: Setting = Setting {
+    name: "http_listen_addresses",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Addresses,
+    default: "127.0.0.1",
+    reloadable: false,
+    section: Section::Network,
+    help: "Addresses to listen on for HTTP; listen_addresses is for the other protocols. Other addresses than loopback ones \
+           need roles_file and a rule that ends in: password protocol=http.",
+};
+
+pub(crate) static HTTP_HOSTS: Setting = Setting {
+    name: "http_hosts",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Names,
+    default: "none",
+    reloadable: false,
+    section: Section::Network,
+    help: "Names by which HTTP clients may call the server, separated by commas. Its addresses and localhost need not be \
+           listed. A request to another name is refused, so that no web page can read what the server answers.",
 };
 
 pub(crate) static UNIX_SOCKET_PERMISSIONS: Setting = Setting {
@@ -548,7 +590,8 @@ pub(crate) static INIT_FILE: Setting = Setting {
     default: "none",
     reloadable: false,
     section: Section::Memory,
-    help: "File with SQL statements, separated by semicolons. They run when the daemon starts with an empty arena.",
+    help: "File with SQL statements, separated by semicolons. At each start, whatever \
+           it defines and is not there is made; what is there keeps its rows.",
 };
 
 pub(crate) static SQL_THREADS: Setting = Setting {
@@ -612,6 +655,32 @@ pub(crate) static VERBOSITY: Setting = Setting {
            everything. As a flag, repeat -v for each step.",
 };
 
+pub(crate) static LOG_MIN_DURATION_STATEMENT: Setting = Setting {
+    name: "log_min_duration_statement",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::TimeOrNever { max: HOUR_MS },
+    default: "-1",
+    reloadable: true,
+    section: Section::Log,
+    help: "Logs SQL statements that take this long or longer, and shows the last of them in sqlcached_slow; 0 takes all, -1 \
+           none. Literals are shown as ?, and parameters are left out: see log_parameter_max_length.",
+};
+
+pub(crate) static LOG_PARAMETER_MAX_LENGTH: Setting = Setting {
+    name: "log_parameter_max_length",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Size { min: 0, max: KIB },
+    default: "0",
+    reloadable: true,
+    section: Section::Log,
+    help: "Bytes of each parameter that the log of slow statements, sqlcached_slow and sqlcached_invalidations show, and then \
+           statements with their literals; 0 shows none of these, so that no value of a row gets there.",
+};
+
 /// The table.
 pub(crate) static ALL: &[&Setting] = &[
     &PORT,
@@ -619,6 +688,9 @@ pub(crate) static ALL: &[&Setting] = &[
     &UNIX_SOCKET_PATH,
     &SQL_PORT,
     &SQL_SOCKET_DIR,
+    &HTTP_PORT,
+    &HTTP_LISTEN_ADDRESSES,
+    &HTTP_HOSTS,
     &UNIX_SOCKET_PERMISSIONS,
     &MAX_CONNECTIONS,
     &THREADS,
@@ -656,6 +728,8 @@ pub(crate) static ALL: &[&Setting] = &[
     &NATIVE_EXECUTION,
     &MAX_RESULT_SIZE,
     &VERBOSITY,
+    &LOG_MIN_DURATION_STATEMENT,
+    &LOG_PARAMETER_MAX_LENGTH,
 ];
 
 /// The rows of one heading.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use server::Transport;
+use store::definition::units;
 
 /// The form of a setting's values.
 #[derive(Debug, Clone, Copy)]
@@ -16,16 +17,20 @@ pub(crate) enum Kind {
     Port,
     /// A whole number that the flag counts: `-vv` is 2.
     Count { max: u64 },
-    /// Bytes: `1048576`, `512k`, `1m`, `2g`.
+    /// Bytes: `1048576`, `512k`, `1 MB`, `64 MiB`.
     Size { min: u64, max: u64 },
-    /// A span of time: `500ms`, `30s`, `5min`, `1h`; a plain number is milliseconds, as in PostgreSQL.
+    /// A span of time: `500ms`, `30s`, `5 min`, `1.5 h`; a plain number is milliseconds, as in PostgreSQL.
     Time { min: u64, max: u64 },
+    /// The same, where -1 is no time at all.
+    TimeOrNever { max: u64 },
     /// IP addresses or `localhost`, each with a port or without, separated by commas.
     Addresses,
     /// A path, or one of these words.
     Path { words: &'static [&'static str] },
     /// A user's name, or the word `none`.
     User,
+    /// Names of hosts, separated by commas, or the word `none`.
+    Names,
     /// `on` or `off`; the flag alone means on.
     Switch,
     /// A file's permissions in octal.
@@ -69,6 +74,9 @@ const TRANSPORTS: &[(&str, Transport)] = &[
     ("proto[negotiating]:", Transport::Usual),
 ];
 
+/// What a time of -1 is as a number.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// What a port of -1 is as a number.
 pub(crate) const ANY_PORT: u64 = 1 << 16;
 
@@ -102,12 +110,15 @@ impl Kind {
             Self::Port => number(text).filter(|port| *port < ANY_PORT).map(Value::Number),
             Self::Count { max } => number(text).filter(|n| *n <= max).map(Value::Number),
             Self::Size { min, max } => {
-                scaled(text, SIZES).filter(|n| (min..=max).contains(n)).map(Value::Number)
+                units::size_bytes(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
             Self::Time { min, max } => {
-                scaled(text, TIMES).filter(|n| (min..=max).contains(n)).map(Value::Number)
+                units::time_ms(text, 1).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
+            Self::TimeOrNever { .. } if text == "-1" => Some(Value::Number(NEVER)),
+            Self::TimeOrNever { max } => units::time_ms(text, 1).filter(|n| *n <= max).map(Value::Number),
             Self::Addresses => addresses(text).map(Value::Addresses),
+            Self::Names => names(text).map(Value::Path),
             Self::Path { .. } | Self::User => (!text.is_empty()).then(|| Value::Path(PathBuf::from(text))),
             Self::Switch => switch(text).map(Value::Switch),
             Self::Permissions => permissions(text).map(Value::Number),
@@ -124,10 +135,13 @@ impl Kind {
             Self::Port => "a whole number from 0 to 65535, or -1".to_owned(),
             Self::Count { max } => format!("a whole number from 0 to {max}"),
             Self::Size { min, max } => {
-                format!("a size from {} to {}, in bytes or with k, m or g", size(*min), size(*max))
+                format!("a size from {} to {}, in bytes or as 512 kB, 64 MB, 1 GB", size(*min), size(*max))
             }
             Self::Time { max, .. } => {
-                format!("a time up to {}, in milliseconds or with ms, s, min, h or d", time(*max))
+                format!("a time up to {}, in milliseconds or as 30 s, 5 min, 1.5 h", time(*max))
+            }
+            Self::TimeOrNever { max } => {
+                format!("-1, or a time up to {}, in milliseconds or as 30 s, 5 min, 1.5 h", time(*max))
             }
             Self::Addresses => {
                 "IP addresses or localhost, each with :port or without, separated by commas".to_owned()
@@ -135,6 +149,7 @@ impl Kind {
             Self::Path { words: [] } => "a path".to_owned(),
             Self::Path { words } => format!("a path, or {}", words.join(" or ")),
             Self::User => "a user's name, or none".to_owned(),
+            Self::Names => "names of hosts, separated by commas, or none".to_owned(),
             Self::Switch => "on or off".to_owned(),
             Self::Permissions => "an octal number from 0600 to 0777".to_owned(),
             Self::Character => "one visible ASCII character, or none".to_owned(),
@@ -147,10 +162,11 @@ impl Kind {
         match self {
             Self::Number { .. } | Self::Count { .. } | Self::Port => "NUMBER",
             Self::Size { .. } => "SIZE",
-            Self::Time { .. } => "TIME",
+            Self::Time { .. } | Self::TimeOrNever { .. } => "TIME",
             Self::Addresses => "ADDRESSES",
             Self::Path { .. } => "PATH",
             Self::User => "NAME",
+            Self::Names => "NAMES",
             Self::Switch => "SWITCH",
             Self::Permissions => "OCTAL",
             Self::Character => "CHARACTER",
@@ -176,37 +192,12 @@ impl Value {
     }
 }
 
-/// Suffixes and their factors, longest first, so that `ms` is not taken for `s`.
-type Units = &'static [(&'static str, u64)];
-
-const SIZES: Units = &[
-    ("kb", 1 << 10),
-    ("mb", 1 << 20),
-    ("gb", 1 << 30),
-    ("k", 1 << 10),
-    ("m", 1 << 20),
-    ("g", 1 << 30),
-    ("b", 1),
-];
-
-const TIMES: Units = &[("min", 60_000), ("ms", 1), ("s", 1_000), ("h", 3_600_000), ("d", 86_400_000)];
-
 /// Digits only: no sign, no blank, so that `-5` is never read as something large.
 fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     text.parse().ok()
-}
-
-fn scaled(text: &str, units: Units) -> Option<u64> {
-    let lower = text.to_ascii_lowercase();
-    for (suffix, factor) in units {
-        if let Some(digits) = lower.strip_suffix(suffix) {
-            return number(digits.trim_end())?.checked_mul(*factor);
-        }
-    }
-    number(&lower)
 }
 
 fn addresses(text: &str) -> Option<Vec<Address>> {
@@ -245,6 +236,14 @@ fn switch(text: &str) -> Option<bool> {
         "off" | "false" | "no" | "0" => Some(false),
         _ => None,
     }
+}
+
+/// A list of names as it was given, if each could be one.
+fn names(text: &str) -> Option<PathBuf> {
+    let may_be_one = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+    };
+    text.split(',').map(str::trim).all(may_be_one).then(|| PathBuf::from(text))
 }
 
 fn word(text: &str, words: &[&'static str]) -> Option<&'static str> {
@@ -315,7 +314,10 @@ mod tests {
             (TIME, "5 min", Some(300_000)),
             (TIME, "1h", Some(3_600_000)),
             (TIME, "2h", None),
-            (TIME, "1.5s", None),
+            (TIME, "1.5s", Some(1_500)),
+            (TIME, "10 mins", Some(600_000)),
+            (TIME, "1 day", None),
+            (SIZE, "64 MiB", Some(64 << 20)),
         ] {
             assert_eq!(kind.parse(text).ok().map(|value| value.number()), expected, "{text:?}");
         }

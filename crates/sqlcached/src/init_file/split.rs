@@ -1,44 +1,22 @@
-//! The init file: statements that make the tables when the daemon starts with none.
+//! The statements of an init file.
 
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+/// A statement with the line on which it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Statement<'t> {
+    pub(super) line: usize,
+    pub(super) text: &'t str,
+}
 
-use engine::{Cancel, Engine, Finished, Session};
-
-/// Runs every statement of the file, in order; gives back how many there were. The first that fails ends it.
-pub(crate) fn run(path: &Path, engine: &Arc<Engine>) -> Result<usize, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("init_file {}: {error}", path.display()))?;
-    let session = Session::local();
-    let mut context = engine.context();
-    let mut executor = engine.executor(None).map_err(|error| format!("init_file: {}", error.message))?;
-    let mut rows = Vec::new();
-    let statements = statements(&text);
-    for (line, statement) in &statements {
-        rows.clear();
-        let finished = session.sql(
-            &mut context,
-            &mut executor,
-            statement.as_bytes(),
-            None,
-            &Cancel::default(),
-            &mut rows,
-        );
-        if let Finished::Failed(error) = finished {
-            return Err(format!(
-                "init_file {} line {line}: {} {}",
-                path.display(),
-                error.state,
-                error.message
-            ));
-        }
+impl Statement<'_> {
+    /// Its first words in capitals, so many of them.
+    pub(super) fn words(&self, count: usize) -> String {
+        self.text.split_whitespace().take(count).collect::<Vec<_>>().join(" ").to_ascii_uppercase()
     }
-    Ok(statements.len())
 }
 
 /// Cuts a text at the semicolons that stand outside quotes and comments. Each piece comes with the line on which its
 /// first word stands; pieces without a word are left out.
-fn statements(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn statements(text: &str) -> Vec<Statement<'_>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let (mut at, mut begin) = (0, None);
@@ -60,7 +38,9 @@ fn statements(text: &str) -> Vec<(usize, &str)> {
         found.push((begin, bytes.len()));
     }
     let line = |at: usize| 1 + text[..at].matches('\n').count();
-    found.into_iter().map(|(begin, end)| (line(begin), text[begin..end].trim_end())).collect()
+    let statement =
+        |(begin, end): (usize, usize)| Statement { line: line(begin), text: text[begin..end].trim_end() };
+    found.into_iter().map(statement).collect()
 }
 
 /// The position after what begins at `at`: a comment, a quoted word, or one byte.
@@ -82,7 +62,9 @@ fn skip(bytes: &[u8], at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::statements;
+    fn statements(text: &str) -> Vec<(usize, &str)> {
+        super::statements(text).iter().map(|own| (own.line, own.text)).collect()
+    }
 
     #[test]
     fn semicolons_in_quotes_and_comments_do_not_count() {

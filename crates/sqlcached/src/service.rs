@@ -1,0 +1,54 @@
+//! What the service manager is told (systemd's `Type=notify`): that the daemon serves, reads its settings again, or
+//! stops.
+//!
+//! Nobody listens where no service manager started it, and a message that is lost stops nothing: each is said once,
+//! and what follows from its absence is the manager's to decide.
+
+use std::sync::Arc;
+use std::thread::Builder;
+
+use engine::Engine;
+use sd_notify::NotifyState;
+
+/// It serves. `status`: a line for `systemctl status`.
+pub(crate) fn say_ready(status: &str) {
+    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+}
+
+/// Tells the manager that it works, twice in each period of its watchdog, as long as the housekeeping thread has its
+/// turns. A manager that hears nothing for a period restarts it, and its rows are there.
+pub(crate) fn begin_watchdog(engine: &Arc<Engine>) {
+    let Some(period) = sd_notify::watchdog_enabled() else { return };
+    let engine = Arc::downgrade(engine);
+    let watch = move || {
+        while let Some(engine) = engine.upgrade() {
+            if engine.is_alive() {
+                tell(&[NotifyState::Watchdog]);
+            }
+            drop(engine);
+            std::thread::sleep(period / 2);
+        }
+    };
+    if let Err(error) = Builder::new().name("watchdog".into()).spawn(watch) {
+        tracing::error!(%error, "cannot start the watchdog's thread");
+    }
+}
+
+/// It reads its settings again; [`say_ready`] ends that.
+pub(crate) fn say_reloading() {
+    // The time is what tells the manager that the readiness that follows is of this reload.
+    if let Ok(now) = NotifyState::monotonic_usec_now() {
+        tell(&[NotifyState::Reloading, now]);
+    }
+}
+
+/// It accepts nothing new, and ends.
+pub(crate) fn say_stopping() {
+    tell(&[NotifyState::Stopping, NotifyState::Status("finishing what was begun")]);
+}
+
+fn tell(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "cannot tell the service manager");
+    }
+}
