@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: install-client packages run test test-orms demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
+.PHONY: console-pictures install-client packages run test test-orms demo demo-replay pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -20,9 +20,29 @@ test-orms: tools
 tools:
 	cargo xtask tools
 
-# Replays the accesses of a busy web application against a daemon of its own and shows what happens.
-# ARGS adds flags: make demo ARGS='--no-expiry --rows 7634'
+# Takes the pictures of the console that README.md and docs/operations.md show, from a daemon of its own under a shop's load:
+# two minutes. It needs Chromium and the packages of make tools.
+console-pictures:
+	cargo build --package sqlcached
+	NODE_PATH=target/drivers/console/node_modules node tests/drivers/console/pictures.js target/debug/sqlcached docs/pictures
+
+# A small shop in the browser, once on memcached and once on tables: edit a product, and see what is made again. It needs
+# python3 and memcached. ARGS adds flags: make demo ARGS='--port 8000 --rate 100'
 demo:
+	@python3 examples/demo/demo.py --check
+	@echo "Building sqlcached. The first time this takes five to ten minutes on two cores."
+	cargo build --release --package sqlcached
+	@exec python3 examples/demo/demo.py --program target/release/sqlcached $(ARGS)
+
+# Makes the pictures of docs/pictures again: diagrams from the journal's figures, and the demo in Chromium.
+pictures: tools
+	cargo build --release --package sqlcached
+	python3 bench/pictures.py docs/pictures
+	python3 examples/demo/picture.py target/release/sqlcached docs/pictures
+
+# Replays the accesses of a busy web application against a daemon of its own and shows what happens, in the terminal.
+# ARGS adds flags: make demo-replay ARGS='--no-expiry --rows 7634'
+demo-replay:
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench demo $(ARGS)
 
@@ -73,10 +93,11 @@ PREFIX ?= /usr/local
 install-client:
 	cargo xtask install-client $(PREFIX) $(DESTDIR)
 
-# Builds what users install, into target/packages: wheels for Python, Django and dogpile.cache, the npm package,
-# archives of the C library and of the Rust client. It needs Rust, gcc, python3 with venv, and npm.
+# Builds what users install, into target/packages: the daemon as a Debian package, an archive and an image for containers;
+# wheels for Python, Django and dogpile.cache, the npm package, archives of the C library and of the Rust client
+# (docs/install.md). ARGS='--only daemon' builds a part. It needs Rust, gcc, python3 with venv, and npm.
 packages:
-	cargo xtask packages
+	cargo xtask packages $(ARGS)
 
 fmt:
 	cargo fmt --all

@@ -279,7 +279,14 @@ fn use_table(store: &Arc<Store>, name: &str) {
     let Some(table) = store.catalog().table(name).cloned() else { return };
     let now = store.now();
     if table.def().options.value.is_some() {
-        let item = Item { value: b"value", client_flags: 0, expiry: Expiry::Table, cas: None, lease: None };
+        let item = Item {
+            value: b"value",
+            client_flags: 0,
+            expiry: Expiry::Table,
+            cas: None,
+            lease: None,
+            tags: None,
+        };
         let _refused = store.put_item(&table, b"key", &item, Expect::Anything, now);
         let _refused = store.touch(&table, b"key", Expiry::At(now + 100), now);
     }

@@ -154,6 +154,7 @@ fn check_request(limits: &Limits, request: &Request<'_>) {
             check_key(limits, key);
         }
         Request::Sql { statement } => assert!(statement.len() <= limits.sql_statement_max),
+        Request::Call { arguments, .. } => assert!(arguments.len() <= limits.sql_parameters_max),
         Request::SqlParams { statement, parameters } => {
             assert!(statement.len() <= limits.sql_statement_max);
             assert!(parameters.len() <= limits.sql_parameters_max);
@@ -237,6 +238,12 @@ fn written(request: &Request<'_>) -> Option<Vec<u8>> {
         Request::MetaArithmetic(meta) => meta_text("ma", None, meta),
         Request::MetaDebug(meta) => meta_text("me", None, meta),
         Request::Sql { statement } => format!("sql {}", statement.len()).into_bytes(),
+        Request::Call { name, arguments } => {
+            let mut line = b"call ".to_vec();
+            line.extend_from_slice(name);
+            line.extend_from_slice(format!(" {}", arguments.len()).as_bytes());
+            line
+        }
         Request::SqlParams { statement, parameters } => {
             format!("sqlp {} {}", statement.len(), parameters.len()).into_bytes()
         }
@@ -249,6 +256,7 @@ fn written(request: &Request<'_>) -> Option<Vec<u8>> {
     match request {
         Request::Store { value: data, .. }
         | Request::MetaSet { value: data, .. }
+        | Request::Call { arguments: data, .. }
         | Request::Sql { statement: data } => {
             line.extend_from_slice(data);
             line.extend_from_slice(b"\r\n");
@@ -349,6 +357,9 @@ pub fn describe(request: &Request<'_>) -> String {
         Request::Watch(watch) => format!("{watch:?}"),
         Request::Crawl => "crawl".into(),
         Request::Sql { statement } => format!("sql '{}'", statement.escape_ascii()),
+        Request::Call { name, arguments } => {
+            format!("call '{}' '{}'", name.escape_ascii(), arguments.escape_ascii())
+        }
         Request::SqlParams { statement, parameters } => {
             format!("sqlp '{}' '{}'", statement.escape_ascii(), parameters.escape_ascii())
         }

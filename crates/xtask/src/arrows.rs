@@ -28,7 +28,8 @@ const RULES: &[Rule] = &[
     ("sqlcached-python", &["sqlcached-client"], false),
     ("engine", &["auth", "store", "sql"], false),
     ("server", &["engine", "memcache", "postgres"], false),
-    ("sqlcached", &["server", "engine", "store", "sqlcached-client"], false),
+    ("source", &["engine", "postgres", "store"], false),
+    ("sqlcached", &["server", "source", "engine", "store", "sqlcached-client"], false),
     (
         "sqlcached-bench",
         &["sqlcached", "sqlcached-client", "server", "engine", "memcache", "sql", "store", "arena"],

@@ -56,7 +56,7 @@ impl Outcome {
 }
 
 const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | tools [--bench] | install-client [--debug] PREFIX [DESTDIR] | \
-                     packages [--debug] [FOLDER]";
+                     packages [--debug] [--only daemon|clients] [--program PATH] [--revision N] [FOLDER]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

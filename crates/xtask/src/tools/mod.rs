@@ -29,6 +29,21 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("xsubpp", "perl"),
     ("make", "make"),
     ("groff", "groff-base"),
+    ("systemd-analyze", "systemd"),
+    ("curl", "curl"),
+    ("promtool", "prometheus"),
+    ("chromium", "chromium"),
+    ("systemd-nspawn", "systemd-container"),
+    ("lintian", "lintian"),
+];
+
+/// What builds the daemon's packages.
+const PACKERS: &[(&str, &str)] = &[
+    ("dpkg-buildpackage", "dpkg-dev"),
+    ("dh", "debhelper"),
+    ("dh_installsysusers", "debhelper"),
+    ("strip", "binutils"),
+    ("umoci", "umoci"),
 ];
 
 /// A file that no program of the search path shows, and the Debian package that has it.
@@ -61,13 +76,15 @@ pub(crate) fn install_peers() {
 
 /// Makes sure of every program, then of the packages that languages have registries of their own for.
 pub(crate) fn install() -> Result<(), String> {
-    let programs = PROGRAMS.iter().filter(|(program, _)| !on_path(program));
+    let programs = missing(PROGRAMS).chain(missing(PACKERS));
     let files = FILES.iter().filter(|(file, _)| !Path::new(file).exists());
-    let mut missing: Vec<&str> = programs.chain(files).map(|(_, package)| *package).collect();
+    let mut missing: Vec<&str> = programs.chain(files.map(|(_, package)| *package)).collect();
     if !venv_works() {
         missing.push("python3-venv");
     }
-    for (module, package) in [("pdo_pgsql", "php-pgsql"), ("memcached", "php-memcached")] {
+    for (module, package) in
+        [("pdo_pgsql", "php-pgsql"), ("memcached", "php-memcached"), ("memcache", "php-memcache")]
+    {
         if !php_has(module) {
             missing.push(package);
         }
@@ -78,7 +95,18 @@ pub(crate) fn install() -> Result<(), String> {
     packages::install()
 }
 
-/// Makes sure of what builds packages: an environment of Python with maturin.
+/// Makes sure of what builds the daemon's packages.
+pub(crate) fn install_packers() -> Result<(), String> {
+    let missing: Vec<&str> = missing(PACKERS).collect();
+    if missing.is_empty() { Ok(()) } else { apt_install(&missing) }
+}
+
+/// The packages of the programs that are not there.
+fn missing(programs: &'static [(&str, &str)]) -> impl Iterator<Item = &'static str> {
+    programs.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package)
+}
+
+/// Makes sure of what builds clients' packages: an environment of Python with maturin.
 pub(crate) fn install_builders() -> Result<(), String> {
     packages::install_one("clients-python")
 }

@@ -35,6 +35,7 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "tests/drivers/bmemcached/requirements.txt",
         fetch: fetch_python,
     },
+    Packages { name: "console", pinned_by: "tests/drivers/console/package-lock.json", fetch: fetch_node },
     Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
     Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
     Packages { name: "orms-go", pinned_by: "tests/orms/go/go.sum", fetch: fetch_go },

@@ -1,9 +1,10 @@
-//! What users install: wheels, an npm package, archives of the C library and of the Rust client.
+//! What clients install: wheels, an npm package, archives of the C library and of the Rust client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::{packed, succeed};
 use crate::metadata::root;
 use crate::{install, tools};
 
@@ -13,34 +14,14 @@ const PURE: &[&str] = &["django", "dogpile"];
 /// The crates that a Rust program needs.
 const RUST: [&str; 3] = ["arena", "store", "client"];
 
-/// `[--debug] [FOLDER]`: builds the packages into `FOLDER`, or `target/packages`. With `--debug` native parts are built
-/// without optimization, for tests.
-pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
-    let (debug, places) = match arguments {
-        ["--debug", places @ ..] => (true, places),
-        places => (false, places),
-    };
-    let into = match places {
-        [] => root().join("target/packages"),
-        [folder] => PathBuf::from(folder),
-        _ => return Err("usage: cargo xtask packages [--debug] [FOLDER]".into()),
-    };
+/// Builds all of them. With `debug` native parts are built without optimization, for tests.
+pub(super) fn build(into: &Path, debug: bool) -> Result<(), String> {
     tools::install_builders()?;
-    empty(&into)?;
-    native_wheel(&into, debug)?;
-    PURE.iter().try_for_each(|name| pure_wheel(name, &into))?;
-    npm(&into)?;
-    library(&into, debug)?;
-    rust(&into)?;
-    listed(&into)
-}
-
-fn empty(folder: &Path) -> Result<(), String> {
-    let explain = |error| format!("{}: {error}", folder.display());
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(explain)?;
-    }
-    fs::create_dir_all(folder).map_err(explain)
+    native_wheel(into, debug)?;
+    PURE.iter().try_for_each(|name| pure_wheel(name, into))?;
+    npm(into)?;
+    library(into, debug)?;
+    rust(into)
 }
 
 /// A program that `cargo xtask tools` fetched.
@@ -119,29 +100,4 @@ fn rust(into: &Path) -> Result<(), String> {
     });
     fs::write(place.join("Cargo.toml"), lines.collect::<String>()).map_err(explain)?;
     packed(into, &name)
-}
-
-/// Makes an archive of a folder, and removes the folder.
-fn packed(into: &Path, name: &str) -> Result<(), String> {
-    let archive = into.join(format!("{name}.tar.gz"));
-    succeed(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(into).arg(name))?;
-    fs::remove_dir_all(into.join(name)).map_err(|error| format!("{name}: {error}"))
-}
-
-fn listed(into: &Path) -> Result<(), String> {
-    let entries = fs::read_dir(into).map_err(|error| format!("{}: {error}", into.display()))?;
-    let mut names: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    names.sort();
-    for name in names {
-        println!("{}", name.display());
-    }
-    Ok(())
-}
-
-fn succeed(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
 }
