@@ -101,7 +101,7 @@ fn show(what: &str, rows: u64, mut step: impl FnMut(u64) -> Result<()>) -> Resul
 
 fn put(store: &Store, index: u64, value: &[u8]) -> Result<()> {
     let catalog = store.catalog();
-    let item = Item { value, client_flags: 0, expiry: Expiry::Table, cas: None, lease: None };
+    let item = Item { value, client_flags: 0, expiry: Expiry::Table, cas: None, lease: None, tags: None };
     store
         .put_item(catalog.built_in(), &key(SPACE, index), &item, Expect::Anything, store.now())
         .context(|| "put".into())?;
