@@ -505,17 +505,29 @@ fn privileges_survive_a_kill() {
         "REVOKE SELECT ON t FROM shut",
         "ALTER TABLE t OWNER TO writer",
         "GRANT INSERT ON memcached TO nothing",
+        "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC",
+        "CREATE FUNCTION lent() RETURNS TEXT LANGUAGE sql SECURITY DEFINER SET search_path = public AS 'SELECT max(v) FROM t'",
+        "GRANT EXECUTE ON FUNCTION lent TO shut",
     ];
     let made = guarded.ask("chief", "", &statements);
     assert!(!made.contains("ERROR"), "{made}");
-    let shown =
-        |guarded: &Guarded| guarded.ask("chief", "", &["\\dp t", "\\dp seen", "\\dp sqlcached.memcached"]);
+    let shown = |guarded: &Guarded| {
+        guarded.ask("chief", "", &["\\dp t", "\\dp seen", "\\dp sqlcached.memcached", "\\ddp", "\\sf lent"])
+    };
     let before = shown(&guarded);
     assert!(before.contains("writer=arwdDxt/writer"), "{before}");
+    assert!(before.contains("function|chief=X/chief") && before.contains("SECURITY DEFINER"), "{before}");
     guarded.daemon.kill();
     guarded.daemon.restart();
     assert_eq!(shown(&guarded), before);
     assert_eq!(guarded.ask("nothing", "nothing", &["SELECT v FROM t", "SELECT v FROM seen"]), "one\none\n");
     assert!(guarded.ask("nothing", "nothing", &["SELECT k FROM t"]).contains("42501"));
+    assert_eq!(
+        guarded.ask("chief", "", &["CREATE FUNCTION later() RETURNS INT RETURN 1"]),
+        "CREATE FUNCTION\n"
+    );
+    for statement in ["SELECT lent()", "SELECT later()"] {
+        assert!(guarded.ask("nothing", "nothing", &[statement]).contains("42501"), "{statement}");
+    }
     assert_eq!(guarded.ask("writer", "write", &["DROP VIEW seen", "TRUNCATE t"]).matches("42501").count(), 1);
 }

@@ -64,7 +64,7 @@ fn short(bytes: &[u8]) -> String {
     if bytes.len() > 40 { format!("{shown}... {} bytes", bytes.len()) } else { shown.to_string() }
 }
 
-fn frame(opcode: u8, opaque: u32, cas: u64, extras: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(opcode: u8, opaque: u32, cas: u64, extras: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
     let body = u32::try_from(extras.len() + key.len() + value.len()).unwrap();
     let mut head = vec![0x80, opcode];
     head.extend(u16::try_from(key.len()).unwrap().to_be_bytes());

@@ -272,3 +272,66 @@ fn cas_values_do_not_repeat_after_a_death() {
     client.set("k", b"2");
     assert_eq!(client.store(&format!("cas k 0 0 1 {old}\r\n3\r\nversion"), b""), "EXISTS");
 }
+
+/// What a procedure of three writes works on.
+const CALLED: &str = "\
+    CREATE TABLE counter (k INT PRIMARY KEY, n INT);\n\
+    CREATE TABLE entry (n INT PRIMARY KEY);\n\
+    INSERT INTO counter VALUES (1, 0), (2, 0);\n";
+const PUT: &str = "CREATE PROCEDURE put() LANGUAGE sql AS $$ UPDATE counter SET n = n + 1 WHERE k = 1; \
+    UPDATE counter SET n = n + 1 WHERE k = 2; INSERT INTO entry SELECT n FROM counter WHERE k = 2 $$";
+
+/// Deaths in the middle of calls.
+const CALL_KILLS: u64 = 25;
+
+#[test]
+fn kill_9_leaves_a_call_whole_or_not_at_all() {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let folder = Folder::new();
+    let file = folder.write("init.sql", CALLED);
+    let mut daemon = Daemon::start_in(folder, &["-m", "64", "--init-file", file.to_str().unwrap()]);
+    daemon.connect().change(PUT);
+    let mut sure = 0;
+    for round in 0..CALL_KILLS {
+        let (enough, last) = (AtomicBool::new(false), random.u64(1..80));
+        let answered = std::thread::scope(|scope| {
+            let (socket, enough) = (daemon.socket(), &enough);
+            let work = scope.spawn(move || call_until_death(&mut Client::unix(&socket), last, enough));
+            while !enough.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            daemon.kill();
+            work.join().unwrap()
+        });
+        daemon.restart();
+        let asked =
+            "SELECT min(n) AS low, max(n) AS high, (SELECT count(*) FROM entry) AS entries FROM counter";
+        let found = daemon.connect().rows(asked);
+        let [low, high, entries] = ["low", "high", "entries"].map(|name| found[0][name].as_u64().unwrap());
+        assert!(low == high && high == entries, "round {round}: {found:?}");
+        // The last call may have been carried out, though nobody was told.
+        let known = sure + answered;
+        assert!((known..=known + 1).contains(&high), "round {round}: {known} acknowledged, {high} there");
+        sure = high;
+    }
+}
+
+/// How many calls were acknowledged.
+fn call_until_death(client: &mut Client, last: u64, enough: &AtomicBool) -> u64 {
+    for done in 0.. {
+        if done == last {
+            // Release: pairs with the Acquire of the killer.
+            enough.store(true, Ordering::Release);
+        }
+        if client.try_send(b"call put 2\r\n[]\r\n").is_err() {
+            return done;
+        }
+        match client.try_line() {
+            Ok(answer) if answer == "OK 0" => {}
+            Ok(answer) if answer.is_empty() => return done,
+            Ok(answer) => panic!("{answer}"),
+            Err(_) => return done,
+        }
+    }
+    0
+}

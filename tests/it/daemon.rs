@@ -210,8 +210,8 @@ pub(crate) fn program() -> Command {
             command.env_remove(name);
         }
     }
-    // Tests run side by side, and the PostgreSQL listener's port is one.
-    command.env("SQLCACHED_SQL_PORT", "0");
+    // Tests run side by side, and the default ports of PostgreSQL's clients and of HTTP are one each.
+    command.env("SQLCACHED_SQL_PORT", "0").env("SQLCACHED_HTTP_PORT", "0");
     command
 }
 

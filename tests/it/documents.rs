@@ -9,12 +9,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::daemon::{Daemon, PROGRAM, free_port, run};
+use crate::drivers::postgresql::PostgreSql;
 
-/// The ports that documents name, for memcached and PostgreSQL clients; the test's daemon has others.
+/// The ports that documents name, for memcached, PostgreSQL and HTTP clients; the test's daemon has others.
 const PORT: &str = "11211";
 const SQL_PORT: &str = "5433";
+const HTTP_PORT: &str = "11280";
+
+/// The port of the database behind the cache, which is a real one.
+const SOURCE_PORT: &str = "5432";
 
 /// A command and the output that the document promises.
+#[derive(Clone)]
 struct Block {
     line: usize,
     script: String,
@@ -41,14 +47,22 @@ fn commands_in_the_documents_work() {
 
 fn check(file: &Path, blocks: &[Block]) {
     let sql_port = free_port().to_string();
-    let daemon = Daemon::start(&["--sql-port", &sql_port, "--sql-socket-dir", "none"]);
+    let http_port = free_port().to_string();
+    let daemon =
+        Daemon::start(&["--sql-port", &sql_port, "--sql-socket-dir", "none", "--http-port", &http_port]);
     let path = format!(
         "{}:{}",
         Path::new(PROGRAM).parent().unwrap().display(),
         std::env::var_os("PATH").unwrap_or_default().to_string_lossy()
     );
     let ports = (daemon.port, &*sql_port);
-    run_blocks(file, blocks, ports, |command| command.env("PATH", &path).current_dir(&daemon.folder.0));
+    let source = blocks.iter().any(|block| block.script.contains(SOURCE_PORT));
+    let source = source.then(|| PostgreSql::start_with(&["wal_level=logical"]));
+    let source_port = source.as_ref().map_or_else(String::new, |source| source.place.port.to_string());
+    let own = |script: &str| script.replace(HTTP_PORT, &http_port).replace(SOURCE_PORT, &source_port);
+    let blocks: Vec<Block> =
+        blocks.iter().map(|block| Block { script: own(&block.script), ..block.clone() }).collect();
+    run_blocks(file, &blocks, ports, |command| command.env("PATH", &path).current_dir(&daemon.folder.0));
 }
 
 /// Runs the commands of a document beside a program that has another environment than ours.

@@ -17,6 +17,8 @@ const SCHEMA: &str = r#"
         n int DEFAULT nextval('numbers'), note text DEFAULT 'x''y', b bytea, dt date, tm time, ts timestamp,
         iv interval, u uuid, f double precision, s smallint, ok boolean DEFAULT true NOT NULL);
     CREATE TABLE shop.item (a int, b int, "order" text, PRIMARY KEY (b, a)) WITH (ttl = '1 day');
+    CREATE TABLE frag (page int, "the Part" text, body text, who text DEFAULT current_user, PRIMARY KEY (page, "the Part"))
+        WITH (prefix = 'frag:', value = 'body', ttl = '10 min');
     CREATE TABLE "Odd Name" ("Key" int, "order" text, UNIQUE ("order", "Key"));
     CREATE INDEX orders_customer ON orders (customer_id);
     CREATE INDEX orders_low ON orders (lower(note), dt DESC);
@@ -42,6 +44,7 @@ const ROWS: &str = r#"
         VALUES (1, 2, E'multi\nline\t\\', '\x00ff', '2026-01-01', '12:34:56', '2026-01-01 00:00:00.5', '1 day 02:00',
                 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1.5, 3);
     INSERT INTO shop.item VALUES (1, 2, NULL);
+    INSERT INTO frag (page, "the Part", body) VALUES (17, 'head', 'x');
     SELECT nextval('numbers'), nextval('numbers');
 "#;
 
@@ -80,9 +83,13 @@ fn what_is_dumped_is_made_again() {
     psql(&first.place, &user, &script("rows.sql", ROWS));
     for (at, flags) in [&["--schema-only"][..], &[]].into_iter().enumerate() {
         let dumped = dump(&first.place, &user, flags);
-        for part in
-            ["CREATE TYPE public.mood", "CREATE VIEW public.big", "GRANT SELECT(id)", "COMMENT ON INDEX"]
-        {
+        for part in [
+            "CREATE TYPE public.mood",
+            "prefix='frag:'",
+            "CREATE VIEW public.big",
+            "GRANT SELECT(id)",
+            "COMMENT ON INDEX",
+        ] {
             assert!(dumped.contains(part), "{part}: {dumped}");
         }
         let (second, _) = start(&folder, &format!("roles-2-{at}"));

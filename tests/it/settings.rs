@@ -39,7 +39,7 @@ fn wrong_settings_say_name_place_value_and_what_is_allowed() {
         ),
         (&["--config", "/nowhere/conf"], None, "config: /nowhere/conf: No such file"),
         (&["--frobnicate"], None, "unexpected argument '--frobnicate'"),
-        (&["get"], None, "unexpected argument 'get'"),
+        (&["get"], None, "unrecognized subcommand 'get'"),
     ] {
         let mut command = program();
         command.args(flags);

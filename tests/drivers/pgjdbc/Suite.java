@@ -7,6 +7,7 @@ import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.sql.Array;
 import java.sql.BatchUpdateException;
+import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.DriverManager;
@@ -490,6 +491,90 @@ public final class Suite {
         }
     }
 
+    private static final String[] ROUTINES = {
+        "DROP TABLE IF EXISTS java_account CASCADE",
+        "CREATE TABLE java_account (id INTEGER PRIMARY KEY, units INTEGER NOT NULL)",
+        "INSERT INTO java_account VALUES (1, 100), (2, 0)",
+        "DROP PROCEDURE IF EXISTS java_pay",
+        "CREATE PROCEDURE java_pay(payer INTEGER, payee INTEGER, INOUT amount INTEGER) LANGUAGE sql AS $$"
+                + " UPDATE java_account SET units = units - amount WHERE id = payer;"
+                + " UPDATE java_account SET units = units + amount WHERE id = payee;"
+                + " SELECT units FROM java_account WHERE id = payee $$",
+        "DROP FUNCTION IF EXISTS java_units",
+        "CREATE FUNCTION java_units(which INTEGER) RETURNS INTEGER LANGUAGE sql AS"
+                + " $$ SELECT units FROM java_account WHERE id = which $$",
+        "DROP FUNCTION IF EXISTS java_both",
+        "CREATE FUNCTION java_both(a INTEGER, OUT twice INTEGER, OUT label TEXT) LANGUAGE sql AS"
+                + " $$ SELECT a * 2, 'n' || a $$",
+    };
+
+    private static void calls() throws Exception {
+        try (Connection db = connect()) {
+            run(db, ROUTINES);
+            // By default the driver sends SELECT * FROM f(...), whose answer it takes apart.
+            for (int round = 0; round < 7; round++) {
+                try (CallableStatement call = db.prepareCall("{? = call java_units(?)}")) {
+                    call.registerOutParameter(1, java.sql.Types.INTEGER);
+                    call.setInt(2, 1);
+                    call.execute();
+                    same(call.getInt(1), 100);
+                }
+                try (CallableStatement call = db.prepareCall("{call java_both(?, ?, ?)}")) {
+                    call.setInt(1, 21);
+                    call.registerOutParameter(2, java.sql.Types.INTEGER);
+                    call.registerOutParameter(3, java.sql.Types.VARCHAR);
+                    call.execute();
+                    same(call.getInt(2), 42);
+                    same(call.getString(3), "n21");
+                }
+            }
+            failsWith("42809", () -> {
+                try (CallableStatement call = db.prepareCall("{call java_pay(1, 2, 3)}")) {
+                    call.execute();
+                }
+            });
+        }
+        for (String mode : List.of("call", "callIfNoReturn")) {
+            try (Connection db = connect("escapeSyntaxCallMode", mode)) {
+                run(db, ROUTINES);
+                for (int round = 1; round <= 7; round++) {
+                    try (CallableStatement call = db.prepareCall("{call java_pay(?, ?, ?)}")) {
+                        call.setInt(1, 1);
+                        call.setInt(2, 2);
+                        call.setInt(3, 5);
+                        call.registerOutParameter(3, java.sql.Types.INTEGER);
+                        call.execute();
+                        same(call.getInt(3), 5 * round);
+                    }
+                }
+                same(ask(db, "SELECT java_units(id) FROM java_account ORDER BY id"), List.of(65, 35));
+            }
+        }
+        try (Connection db = connect()) {
+            DatabaseMetaData meta = db.getMetaData();
+            try (ResultSet rows = meta.getProcedures(null, "public", "java_%")) {
+                same(column(rows, 3), List.of("java_pay"));
+            }
+            try (ResultSet rows = meta.getFunctions(null, "public", "java_%")) {
+                same(column(rows, 3), List.of("java_both", "java_units"));
+            }
+            List<String> columns = new ArrayList<>();
+            try (ResultSet rows = meta.getProcedureColumns(null, "public", "java_pay", null)) {
+                while (rows.next()) {
+                    columns.add(rows.getString("COLUMN_NAME") + " " + rows.getShort("COLUMN_TYPE") + " "
+                            + rows.getString("TYPE_NAME"));
+                }
+            }
+            try (ResultSet rows = meta.getFunctionColumns(null, "public", "java_both", null)) {
+                while (rows.next()) {
+                    columns.add(rows.getString("COLUMN_NAME") + " " + rows.getShort("COLUMN_TYPE") + " "
+                            + rows.getString("TYPE_NAME"));
+                }
+            }
+            same(columns, List.of("payer 1 int4", "payee 1 int4", "amount 2 int4", "a 1 int4", "twice 3 int4", "label 3 text"));
+        }
+    }
+
     public static void main(String[] arguments) {
         boolean good = holds("connects in each query mode and through a DataSource", Suite::connects);
         good &= holds("prepared statements become named and binary", Suite::prepared);
@@ -504,6 +589,7 @@ public final class Suite {
         good &= holds("COPY through the driver's CopyManager", Suite::copies);
         good &= holds("LISTEN gets what NOTIFY sends", Suite::notifications);
         good &= holds("DatabaseMetaData tells tables, columns, keys, indexes, schemas, types", Suite::metadata);
+        good &= holds("CallableStatement calls functions and procedures, and DatabaseMetaData tells them", Suite::calls);
         if (OURS) {
             good &= holds("a row written by SQL is read by memcached's get, and the other way round", Suite::memcachedSees);
         }

@@ -447,6 +447,46 @@ def memcached_sees():
         same(memcached(b"get psy:a\r\n"), b"END\r\n")
 
 
+@check
+def functions_and_procedures():
+    """CALL with outputs, functions as values and as tables, and an error in the last write"""
+    with connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS psy_account CASCADE")
+        connection.execute("CREATE TABLE psy_account (id INTEGER PRIMARY KEY, units INTEGER NOT NULL CHECK (units >= 0))")
+        connection.execute("INSERT INTO psy_account VALUES (1, 100), (2, 0)")
+        for name in ("PROCEDURE IF EXISTS psy_pay", "FUNCTION IF EXISTS psy_rich"):
+            connection.execute(f"DROP {name}")
+        connection.execute(
+            """CREATE PROCEDURE psy_pay(payer INTEGER, payee INTEGER, amount INTEGER, INOUT rest INTEGER) LANGUAGE sql AS $$
+               UPDATE psy_account SET units = units + amount WHERE id = payee;
+               UPDATE psy_account SET units = units - amount WHERE id = payer;
+               SELECT units FROM psy_account WHERE id = payer $$"""
+        )
+        connection.execute(
+            """CREATE FUNCTION psy_rich(low INTEGER) RETURNS TABLE (who INTEGER, units INTEGER) LANGUAGE sql AS
+               $$ SELECT id, units FROM psy_account WHERE units >= low ORDER BY id $$"""
+        )
+        connection.commit()
+        cursor = connection.execute("CALL psy_pay(%s, %s, %s, NULL)", (1, 2, 30))
+        same([column.name for column in cursor.description], ["rest"])
+        same((cursor.fetchall(), cursor.statusmessage), ([(70,)], "CALL"))
+        cursor = connection.execute("CALL psy_pay(payee => %s, payer => %s, amount => %s, rest => NULL)", (2, 1, 5))
+        same(cursor.fetchone(), (65,))
+        connection.commit()
+        fails(errors.CheckViolation, lambda: connection.execute("CALL psy_pay(%s, %s, %s, NULL)", (1, 2, 1000)))
+        connection.rollback()
+        # What psycopg2's callproc sends.
+        for prepare in (True, False):
+            rows = connection.execute("SELECT * FROM psy_rich(%s)", (40,), prepare=prepare).fetchall()
+            same(rows, [(1, 65)])
+        same(connection.execute("SELECT r.units, a.id FROM psy_account a, psy_rich(a.units) r ORDER BY 1, 2").fetchall(),
+             [(35, 2), (65, 1), (65, 2)])
+        fails(errors.WrongObjectType, lambda: connection.execute("SELECT psy_pay(1, 2, 3, 4)"))
+        connection.rollback()
+        fails(errors.UndefinedFunction, lambda: connection.execute("SELECT * FROM psy_rich(1, 2)"))
+        connection.rollback()
+
+
 @ours
 def invalidations_beside_fills():
     """Django's QuerySet.delete() of a page that two processes fill: no error, and no row from before COMMIT"""

@@ -355,6 +355,37 @@ def pool():
     other.dispose()
 
 
+@check
+def functions():
+    """func.* of users' functions, as values, in conditions and as tables, and CALL"""
+    with engine.begin() as connection:
+        for statement in (
+            "DROP FUNCTION IF EXISTS alc_add",
+            "DROP FUNCTION IF EXISTS alc_near",
+            "DROP PROCEDURE IF EXISTS alc_put",
+            "DROP TABLE IF EXISTS alc_numbers CASCADE",
+            "CREATE TABLE alc_numbers (id INTEGER PRIMARY KEY)",
+            "CREATE FUNCTION alc_add(a INTEGER, b INTEGER DEFAULT 1) RETURNS INTEGER LANGUAGE sql AS $$ SELECT a + b $$",
+            """CREATE FUNCTION alc_near(n INTEGER) RETURNS TABLE (id INTEGER, far INTEGER) LANGUAGE sql AS
+               $$ SELECT id, abs(id - n) FROM alc_numbers WHERE abs(id - n) < 2 ORDER BY id $$""",
+            """CREATE PROCEDURE alc_put(INOUT one INTEGER, two INTEGER) LANGUAGE sql AS
+               $$ INSERT INTO alc_numbers VALUES (one); INSERT INTO alc_numbers VALUES (two); SELECT one + two $$""",
+        ):
+            connection.execute(sa.text(statement))
+        same(connection.execute(sa.text("CALL alc_put(:one, :two)"), {"one": 1, "two": 2}).scalar(), 3)
+        connection.execute(sa.text("CALL alc_put(3, 7)"))
+        same(connection.scalar(sa.select(sa.func.alc_add(40, 2))), 42)
+        numbers = sa.table("alc_numbers", sa.column("id", sa.Integer))
+        query = sa.select(numbers.c.id, sa.func.alc_add(numbers.c.id)).where(sa.func.alc_add(numbers.c.id, 1) < 4)
+        same(connection.execute(query.order_by(numbers.c.id)).all(), [(1, 2), (2, 3)])
+        near = sa.func.alc_near(2).table_valued("id", "far", name="near")
+        same(connection.execute(sa.select(near.c.id, near.c.far)).all(), [(1, 1), (2, 0), (3, 1)])
+        query = sa.select(numbers.c.id, sa.func.count()).select_from(numbers)
+        beside = sa.func.alc_near(numbers.c.id).table_valued("id").lateral("beside")
+        query = query.join(beside, sa.true()).group_by(numbers.c.id).order_by(numbers.c.id)
+        same(connection.execute(query).all(), [(1, 2), (2, 3), (3, 2), (7, 1)])
+
+
 @ours
 def memcached_sees():
     """a cache table with a key prefix holds ORM rows that memcached reads"""

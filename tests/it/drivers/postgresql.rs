@@ -19,11 +19,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct PostgreSql {
     child: Child,
     pub(crate) place: Place,
-    _folder: Folder,
+    folder: Folder,
+    settings: Vec<String>,
 }
 
 impl PostgreSql {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With settings of the test's own. The role `cache` must show its password by SCRAM, all others are believed.
+    pub(crate) fn start_with(settings: &[&str]) -> Self {
         let folder = Folder::new();
         let data = folder.0.join("data");
         if is_root() {
@@ -33,14 +39,18 @@ impl PostgreSql {
         initdb.args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-D"]);
         let (code, out, error) = run(initdb.arg(&data));
         assert_eq!(code, Some(0), "initdb, of the package postgresql-15\n{out}{error}");
+        let rules = data.join("pg_hba.conf");
+        let known = std::fs::read_to_string(&rules).unwrap();
+        std::fs::write(
+            &rules,
+            format!(
+                "host all cache all scram-sha-256
+{known}"
+            ),
+        )
+        .unwrap();
         let port = free_port();
-        let log = File::create(folder.0.join("log")).unwrap();
-        let mut server = unprivileged("postgres");
-        server.arg("-D").arg(&data).args(["-p", &port.to_string()]).arg("-k").arg(&folder.0);
-        for setting in ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=32MB"] {
-            server.args(["-c", setting]);
-        }
-        server.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let place = Place {
             port,
             sockets: folder.0.clone(),
@@ -48,9 +58,27 @@ impl PostgreSql {
             database: "postgres",
             memcached: None,
         };
-        let server = Self { child: server.spawn().unwrap(), place, _folder: folder };
+        let child = serve(&folder, port, &settings);
+        let server = Self { child, place, folder, settings };
         server.wait_until_it_serves();
         server
+    }
+
+    /// Where it keeps its files.
+    pub(crate) fn folder(&self) -> String {
+        self.folder.0.display().to_string()
+    }
+
+    /// Ends it at once, without a checkpoint. Its own children go with it, which SIGKILL would not see to.
+    pub(crate) fn stop(&mut self) {
+        let _ = Command::new("kill").args(["-s", "QUIT", &self.child.id().to_string()]).status();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again with what it has.
+    pub(crate) fn start_again(&mut self) {
+        self.child = serve(&self.folder, self.place.port, &self.settings);
+        self.wait_until_it_serves();
     }
 
     /// A new database of this name, so that suites do not meet one another's tables.
@@ -72,10 +100,19 @@ impl PostgreSql {
 
 impl Drop for PostgreSql {
     fn drop(&mut self) {
-        // SIGQUIT: at once, without a checkpoint. Its own children go with it, which SIGKILL would not see to.
-        let _ = Command::new("kill").args(["-s", "QUIT", &self.child.id().to_string()]).status();
-        let _ = self.child.wait();
+        self.stop();
     }
+}
+
+fn serve(folder: &Folder, port: u16, settings: &[String]) -> Child {
+    let log = File::options().create(true).append(true).open(folder.0.join("log")).unwrap();
+    let mut server = unprivileged("postgres");
+    server.arg("-D").arg(folder.0.join("data")).args(["-p", &port.to_string()]).arg("-k").arg(&folder.0);
+    let own = ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=32MB"];
+    for setting in own.into_iter().chain(settings.iter().map(String::as_str)) {
+        server.args(["-c", setting]);
+    }
+    server.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 
 /// One of PostgreSQL's programs, which refuse to run as root.

@@ -1,5 +1,5 @@
-//! What `make packages` builds, each installed where there is nothing of ours, as a user installs it. The tests use no
-//! network: what the packages depend on is there already.
+//! What `make packages` builds of clients, each installed where there is nothing of ours, as a user installs it. The
+//! tests use no network: what the packages depend on is there already.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,9 @@ fn packages() -> &'static Path {
     PLACE.get_or_init(|| {
         let place = built("packages");
         let mut xtask = Command::new(env!("CARGO"));
-        succeed(xtask.args(["xtask", "packages", "--debug"]).arg(&place).current_dir(root()));
+        succeed(
+            xtask.args(["xtask", "packages", "--debug", "--only", "clients"]).arg(&place).current_dir(root()),
+        );
         place
     })
 }

@@ -1,0 +1,88 @@
+//! `make demo`: the shop on memcached and on the daemon, in Debian's Chromium (`tests/drivers/demo/demo.js`). Figures
+//! that the browser shows are those that were counted, and nobody sees an old price.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::daemon::{PROGRAM, free_port, run};
+use crate::skipped;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The demo with its two servers, which it ends when it is asked to stop.
+struct Demo(Child);
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+fn demo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(Path::new(ROOT).join("examples/demo/demo.py")).args(arguments);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SQLCACHED_"))
+    {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Starts it and waits until it names its page.
+fn start(port: &str) -> Demo {
+    let arguments = ["--program", PROGRAM, "--port", port];
+    let mut child = demo(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let demo = Demo(child);
+    let lines: Vec<String> =
+        output.lines().map(Result::unwrap).take_while(|line| !line.starts_with("Ctrl-C")).collect();
+    assert!(lines.iter().any(|line| line.ends_with(&format!("http://127.0.0.1:{port}/"))), "{lines:?}");
+    demo
+}
+
+#[test]
+fn the_demo_in_a_browser() {
+    let packages = Path::new(ROOT).join("target/drivers/console/node_modules");
+    if !packages.is_dir() || !Path::new("/usr/bin/chromium").exists() {
+        return skipped("Chromium or playwright-core is not installed; make tools does it");
+    }
+    let port = free_port().to_string();
+    let _demo = start(&port);
+    let mut browser = Command::new("node");
+    browser.arg(Path::new(ROOT).join("tests/drivers/demo/demo.js")).env("NODE_PATH", packages);
+    browser.env("DEMO_URL", format!("http://127.0.0.1:{port}/"));
+    let (code, out, error) = run(&mut browser);
+    assert_eq!((code, out.as_str()), (Some(0), "7 checks\n"), "{error}");
+}
+
+/// An edit in the middle of a fill: nobody sees the old price afterwards, and the demo would count it.
+#[test]
+fn the_demo_refuses_a_late_fill() {
+    let root = Path::new(ROOT);
+    let mut script = Command::new("python3");
+    script.arg("-B").arg(root.join("tests/drivers/demo/late_fill.py")).arg(root.join("examples/demo"));
+    let (code, out, error) = run(script.arg(PROGRAM));
+    assert_eq!((code, out.as_str()), (Some(0), "held\n"), "{error}");
+}
+
+/// The diagrams in `docs/pictures` show what the journal of measurements says.
+#[test]
+fn pictures_are_drawn_from_the_journal() {
+    let mut pictures = Command::new("python3");
+    pictures.args(["-B", "bench/pictures.py", "--check", "docs/pictures"]).current_dir(ROOT);
+    let (code, out, error) = run(&mut pictures);
+    assert_eq!((code, out.as_str()), (Some(0), "4 pictures\n"), "{error}");
+}
+
+/// Before anything is built, it says what is missing.
+#[test]
+fn the_demo_says_what_it_needs() {
+    let (code, _, error) = run(demo(&["--program", "/nowhere/sqlcached"]).env("PATH", "/usr/bin:/bin"));
+    assert_eq!(
+        (code, error.as_str()),
+        (Some(1), "/nowhere/sqlcached is not installed: make demo builds it\n")
+    );
+    assert_eq!(run(demo(&["--check"]).env("PATH", "/usr/bin:/bin")).0, Some(0));
+}
