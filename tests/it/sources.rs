@@ -1,5 +1,7 @@
 //! The database behind the cache: a real PostgreSQL changes, and rows here go.
 
+mod metrics;
+
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -64,7 +66,11 @@ const TABLE: &str = "CREATE TABLE page (id INT PRIMARY KEY, body TEXT)
 
 /// A daemon in front of it.
 fn cache(database: &PostgreSql) -> SqlDaemon {
-    let daemon = SqlDaemon::start(&[]);
+    cache_with(database, &[])
+}
+
+fn cache_with(database: &PostgreSql, flags: &[&str]) -> SqlDaemon {
+    let daemon = SqlDaemon::start(flags);
     psql(&daemon.place, &server(database));
     psql(&daemon.place, TABLE);
     wait(&daemon, "streaming");

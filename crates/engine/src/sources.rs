@@ -63,6 +63,7 @@ impl SourceState {
         let mut facts = self.facts.lock();
         let new = facts.state != state;
         if new {
+            facts.reconnects += u64::from(state == "streaming" && facts.state == "lost");
             facts.state = state;
             facts.since_ms = i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX);
         }

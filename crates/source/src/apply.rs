@@ -40,8 +40,9 @@ impl Applier {
         Self { engine, session, context, removed: Vec::new() }
     }
 
-    /// Invalidates the rows of these keys. A reader in SQL sees all of it or nothing.
-    pub(crate) fn apply(&mut self, plan: &Plan, batch: &Batch) -> Result<(), SqlError> {
+    /// Invalidates the rows of these keys, and returns how many there were beside tables that were emptied. A reader
+    /// in SQL sees all of it or nothing.
+    pub(crate) fn apply(&mut self, plan: &Plan, batch: &Batch) -> Result<u64, SqlError> {
         self.removed.clear();
         self.removed.resize(plan.targets.len(), Removed::default());
         for (target, keys) in batch.targets() {
@@ -53,13 +54,13 @@ impl Applier {
             match self.invalidate(plan, batch) {
                 Ok(()) => {
                     self.note(plan);
-                    return Ok(());
+                    return Ok(self.removed.iter().map(|removed| removed.rows).sum());
                 }
                 Err(error) => {
                     self.roll_back();
                     match error.state {
                         LOST => {}
-                        UNKNOWN_TABLE => return Ok(()),
+                        UNKNOWN_TABLE => return Ok(0),
                         _ => break,
                     }
                 }
@@ -71,6 +72,7 @@ impl Applier {
             .iter()
             .filter_map(|(target, _)| plan.targets.get(*target))
             .try_for_each(|target| self.empty(target))
+            .map(|()| 0)
     }
 
     /// Makes all rows of a table invisible, in one step.

@@ -78,7 +78,7 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     plan.targets.iter().try_for_each(|target| applier.empty(target)).map_err(of_cache)?;
     source.state.update(|facts| {
         facts.slot = Some(slot);
-        (facts.received_lsn, facts.applied_lsn) = (0, 0);
+        (facts.received_lsn, facts.applied_lsn, facts.source_lsn) = (0, 0, 0);
         facts.unsettled = 0;
         facts.last_error = None;
         facts.emptied += plan.targets.len() as u64;
@@ -148,6 +148,12 @@ fn start(changes: &mut Connection, slot: &str, publication: &str) -> Result<(), 
     ))?;
     let frame = changes.answer(now() + ANSWER_TIMEOUT)?;
     if frame.tag == COPY_BOTH { Ok(()) } else { Err(Error::connection("the stream does not begin")) }
+}
+
+/// A place in the log, as PostgreSQL writes it.
+fn lsn_of(text: &str) -> Option<u64> {
+    let (high, low) = text.split_once('/')?;
+    Some(u64::from(u32::from_str_radix(high, 16).ok()?) << 32 | u64::from(u32::from_str_radix(low, 16).ok()?))
 }
 
 /// An error of the cache's own.
@@ -248,6 +254,7 @@ impl Streaming<'_> {
             Some(&KEEPALIVE) => {
                 let end = number(1)?;
                 self.received = self.received.max(end);
+                self.source.state.update(|facts| facts.source_lsn = facts.source_lsn.max(end));
                 if !self.signs {
                     self.heard = now();
                 }
@@ -319,8 +326,11 @@ impl Streaming<'_> {
             let unsettled = self.unsettled.len() + 1;
             // First: whoever misses a row finds that it is not settled.
             self.source.state.update(|facts| facts.unsettled = unsettled);
-            self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
-            self.source.state.update(|facts| facts.transactions += xids.len() as u64);
+            let rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
+            self.source.state.update(|facts| {
+                facts.invalidated += rows;
+                facts.transactions += xids.len() as u64;
+            });
             self.unsettled.add(xids, batch);
         }
         if !self.in_transaction && self.applied != self.received {
@@ -354,11 +364,15 @@ impl Streaming<'_> {
         let snapshot =
             snapshot.ok_or_else(|| Error::connection("a snapshot of the source cannot be read"))?;
         let batch = self.unsettled.settled(&snapshot);
+        let mut rows = 0;
         if !batch.is_empty() {
-            self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
+            rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
         }
         let unsettled = self.unsettled.len();
-        self.source.state.update(|facts| facts.unsettled = unsettled);
+        self.source.state.update(|facts| {
+            facts.invalidated += rows;
+            facts.unsettled = unsettled;
+        });
         Ok(())
     }
 
@@ -393,7 +407,11 @@ impl Streaming<'_> {
             literal(&sign)
         ));
         match sent {
-            Ok(_) => Ok(()),
+            Ok(rows) => {
+                let end = rows.first().and_then(|row| lsn_of(row.first()?.as_deref()?));
+                self.source.state.update(|facts| facts.source_lsn = facts.source_lsn.max(end.unwrap_or(0)));
+                Ok(())
+            }
             // Where nothing may be written, the source's own signs have to do.
             Err(error) if ["25006", "55000", "42501", "0A000"].contains(&error.state.as_str()) => {
                 self.signs = false;

@@ -1,5 +1,6 @@
 //! What the metrics are read from, taken once for all of them.
 
+use sql::SourceFacts;
 use store::{RemovalCause, StoreUsage, Table, TableStats};
 
 use crate::counters::Totals;
@@ -23,6 +24,8 @@ pub(super) struct Figures<'e> {
     pub(super) resident_bytes: u64,
     /// How long commands take, by the classes of [`CLASSES`].
     pub(super) latencies: Vec<Spread>,
+    /// The databases behind the cache; superusers define them, so there are few.
+    pub(super) sources: Vec<SourceFacts>,
 }
 
 /// The figures of one table, or of the rest of them.
@@ -59,6 +62,7 @@ impl<'e> Figures<'e> {
             processor: processor_ticks(),
             resident_bytes: resident_bytes(),
             latencies: (0..CLASSES.len()).map(|class| engine.latency(class)).collect(),
+            sources: engine.sources.all(),
         }
     }
 

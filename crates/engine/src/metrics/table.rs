@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use sql::{SOURCE_STATES, SourceFacts};
+
 use super::Measured::{Count, Real, Spread};
 use super::MetricKind::{self, Counter, Gauge, Histogram};
 use super::figures::{CAUSES, Figures, OfTable};
@@ -240,6 +242,74 @@ pub static METRICS: &[Metric] = &[
         },
     ),
     metric(
+        "sqlcached_source_state",
+        Gauge,
+        &["source", "state"],
+        "1 for the state that the change stream of a source has, 0 for the others.",
+        |figures, give| {
+            for source in &figures.sources {
+                for state in SOURCE_STATES {
+                    give(&[&source.name, state], Count(u64::from(source.state == state)));
+                }
+            }
+        },
+    ),
+    metric(
+        "sqlcached_source_lag_seconds",
+        Gauge,
+        &["source"],
+        "Time that the last sign of life took from the source's log to here; none while there is no stream.",
+        |figures, give| {
+            for source in &figures.sources {
+                if let Some(ms) = source.lag_ms {
+                    give(&[&source.name], Real(ms / 1_000.0));
+                }
+            }
+        },
+    ),
+    metric(
+        "sqlcached_source_lag_bytes",
+        Gauge,
+        &["source"],
+        "Bytes of the source's log that were not applied, as far as was heard of it.",
+        |figures, give| by_source(figures, give, SourceFacts::lag_bytes),
+    ),
+    metric(
+        "sqlcached_source_events_total",
+        Counter,
+        &["source"],
+        "Changes of tables there that a table here depends on.",
+        |figures, give| by_source(figures, give, |source| source.events),
+    ),
+    metric(
+        "sqlcached_source_invalidated_rows_total",
+        Counter,
+        &["source"],
+        "Rows here that these changes invalidated one by one.",
+        |figures, give| by_source(figures, give, |source| source.invalidated),
+    ),
+    metric(
+        "sqlcached_source_transactions_total",
+        Counter,
+        &["source"],
+        "Transactions there that invalidated something.",
+        |figures, give| by_source(figures, give, |source| source.transactions),
+    ),
+    metric(
+        "sqlcached_source_reconnects_total",
+        Counter,
+        &["source"],
+        "How often the stream was begun again.",
+        |figures, give| by_source(figures, give, |source| source.reconnects),
+    ),
+    metric(
+        "sqlcached_source_emptied_tables_total",
+        Counter,
+        &["source"],
+        "How often a table here was emptied because the source was not followed.",
+        |figures, give| by_source(figures, give, |source| source.emptied),
+    ),
+    metric(
         "sqlcached_passwords_total",
         Counter,
         &["status"],
@@ -290,6 +360,12 @@ fn counts(figures: &Figures<'_>, give: &mut Give<'_>, all: &[(&str, Counted)]) {
 fn by_table(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&OfTable) -> u64) {
     for table in &figures.tables {
         give(&[&table.name], Count(of(table)));
+    }
+}
+
+fn by_source(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&SourceFacts) -> u64) {
+    for source in &figures.sources {
+        give(&[&source.name], Count(of(source)));
     }
 }
 

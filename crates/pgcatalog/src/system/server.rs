@@ -44,12 +44,15 @@ pub struct SessionFacts {
     pub statements: u64,
 }
 
+/// What a source may do.
+pub const SOURCE_STATES: [&str; 4] = ["connecting", "streaming", "lagging", "lost"];
+
 /// A database behind the cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceFacts {
     /// The foreign server.
     pub name: String,
-    /// `connecting`, `streaming`, `lagging`, `lost`.
+    /// One of [`SOURCE_STATES`].
     pub state: &'static str,
     /// Unix milliseconds: since when.
     pub since_ms: i64,
@@ -59,14 +62,20 @@ pub struct SourceFacts {
     pub received_lsn: u64,
     /// How far that was applied.
     pub applied_lsn: u64,
+    /// Where the source's log ended when that was last heard.
+    pub source_lsn: u64,
     /// Milliseconds that the last sign of life took from the source to here.
     pub lag_ms: Option<f64>,
     /// Changes of tables that something depends on.
     pub events: u64,
+    /// Rows here that they invalidated one by one.
+    pub invalidated: u64,
     /// Transactions that invalidated something.
     pub transactions: u64,
     /// Groups of transactions that were applied once, and that the source did not show yet.
     pub unsettled: u64,
+    /// How often the connection was made again.
+    pub reconnects: u64,
     /// How often a table was emptied because the source was not followed.
     pub emptied: u64,
     /// Why it was lost last.
@@ -77,6 +86,11 @@ impl SourceFacts {
     /// Whether its changes are applied as they come, be it late.
     pub fn follows(&self) -> bool {
         matches!(self.state, "streaming" | "lagging")
+    }
+
+    /// Bytes of the source's log that were not applied.
+    pub fn lag_bytes(&self) -> u64 {
+        self.source_lsn.max(self.received_lsn).saturating_sub(self.applied_lsn)
     }
 }
 

@@ -314,6 +314,11 @@ const slow = new Grid(at("slow"), [
   { name: "at", show: clock }, { name: "ms", number: true, show: milliseconds }, { name: "role" }, { name: "address" }, { name: "protocol" },
   { name: "statement" }, { name: "parameters" }, { name: "rows", ...NUMBER }, { name: "error" },
 ], "no statement was slow");
+const sources = new Grid(at("sources"), [
+  { name: "source" }, { name: "state" }, { name: "since", show: clock }, { name: "lag ms", number: true, show: milliseconds },
+  { name: "lag bytes", ...NUMBER }, { name: "events", ...NUMBER }, { name: "rows", ...NUMBER }, { name: "transactions", ...NUMBER },
+  { name: "reconnects", ...NUMBER }, { name: "emptied", ...NUMBER }, { name: "error" },
+], "there is no source");
 const rules = new Grid(at("rules"), [
   { name: "rule" }, { name: "table" }, { name: "condition" }, { name: "every" }, { name: "runs", ...NUMBER }, { name: "rows", ...NUMBER },
   { name: "last run", show: clock }, { name: "last rows", ...NUMBER }, { name: "last ms", number: true, show: milliseconds }, { name: "error" },
@@ -551,14 +556,17 @@ async function drawSessions() {
 }
 
 async function drawRest() {
-  const [late, due, refused, setting] = await Promise.all([
+  const [late, behind, due, refused, setting] = await Promise.all([
     sql("SELECT at, duration_ms, role_name, client_addr, protocol, statement, parameters, rows, sqlstate FROM sqlcached_slow ORDER BY at DESC LIMIT 50"),
+    sql("SELECT source_name, state, since, lag_ms, lag_bytes, events, invalidated, transactions, reconnects, emptied, last_error FROM sqlcached_sources ORDER BY source_name LIMIT 100"),
     sql("SELECT rule_name, table_name, condition, every, runs, rows, last_run, last_rows, last_ms, last_error FROM sqlcached_expiry_rules ORDER BY rule_name LIMIT 100"),
     sql("SELECT at, role_name, client_addr, protocol, request, reason FROM sqlcached_refusals ORDER BY at DESC LIMIT 50"),
     sql("SELECT setting FROM sqlcached_settings WHERE name = 'log_min_duration_statement'"),
   ]);
   const off = setting.rows[0]?.[0] === "-1";
   slow.fill(late.rows, off ? "log_min_duration_statement is off (-1): no statement is slow" : "no statement was slow");
+  at("behind").hidden = behind.rows.length === 0;
+  sources.fill(behind.rows);
   rules.fill(due.rows);
   refusals.fill(refused.rows);
 }
