@@ -7,7 +7,7 @@ use auth::New;
 use sql::{
     DefaultGrants, Grant, HistoryFacts, Holder, Invalidation, InvalidationFacts, LockCall, LockFacts,
     RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts,
-    SqlError, StatementFacts,
+    SourceNote, SqlError, StatementFacts,
 };
 
 use store::definition::{Dependence, ServerDef};
@@ -25,7 +25,7 @@ impl Server for Engine {
         self.sources.all()
     }
 
-    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError> {
+    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<Vec<SourceNote>, SqlError> {
         self.sources.check(server, depends)
     }
 

@@ -95,7 +95,7 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
     Cancel, ColumnDescription, EncryptionFacts, Executor, Identity, Look, Notice, Piece, Rights, RowSink,
-    RuleRunner, SettingFacts, SqlError, SqlType, TransactionStatus, give_memory_back, note_freed,
+    RuleRunner, SettingFacts, SourceNote, SqlError, SqlType, TransactionStatus, give_memory_back, note_freed,
     split_statements,
 };
 pub use store::value::{Value, ValueRef};

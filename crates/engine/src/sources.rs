@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use sql::{SourceFacts, SqlError};
+use sql::{SourceFacts, SourceNote, SqlError};
 use store::Clock;
 use store::definition::{Dependence, ServerDef};
 
 /// Asks a source whether it can tell what changes.
-type Check = dyn Fn(&ServerDef, &[Dependence]) -> Result<(), SqlError> + Send + Sync;
+type Check = dyn Fn(&ServerDef, &[Dependence]) -> Result<Vec<SourceNote>, SqlError> + Send + Sync;
 
 /// All sources that run.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl SourceState {
         let mut facts = self.facts.lock();
         let new = facts.state != state;
         if new {
-            facts.reconnects += u64::from(state == "streaming" && facts.state == "lost");
+            facts.reconnects += u64::from(facts.state == "lost");
             facts.state = state;
             facts.since_ms = i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX);
         }
@@ -116,7 +116,11 @@ impl Sources {
     }
 
     /// Asks that; a program without connections to sources believes everything.
-    pub(crate) fn check(&self, server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError> {
-        self.check.get().map_or(Ok(()), |check| check(server, depends))
+    pub(crate) fn check(
+        &self,
+        server: &ServerDef,
+        depends: &[Dependence],
+    ) -> Result<Vec<SourceNote>, SqlError> {
+        self.check.get().map_or(Ok(Vec::new()), |check| check(server, depends))
     }
 }

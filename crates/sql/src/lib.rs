@@ -89,8 +89,8 @@ pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
     Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, HistoryFacts, InvalidationFacts, OWNER,
-    RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts,
-    StatementFacts, oid_of_table, preset_setting,
+    RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts,
+    SourceFacts, SourceNote, StatementFacts, oid_of_table, preset_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;

@@ -134,6 +134,7 @@ pub use rows::read::{Absence, ItemSink, Prefetched, Use};
 pub use rows::rewrite::Met;
 pub use schema::Schema;
 pub use schema::compute::{Compute, Made, MakeCompute, Task};
+pub use schema::followed::Followed;
 pub use store::{Opened, Start, Store, StoreError, StoreOptions, StoreUsage};
 pub use table::catalog::{BUILT_IN, Catalog};
 pub use table::removal_cause::RemovalCause;

@@ -44,6 +44,9 @@ pub struct SessionFacts {
     pub statements: u64,
 }
 
+/// What is to be known of a source, and what to do about it there.
+pub type SourceNote = (String, &'static str);
+
 /// What a source may do.
 pub const SOURCE_STATES: [&str; 4] = ["connecting", "streaming", "lagging", "lost"];
 
@@ -64,6 +67,8 @@ pub struct SourceFacts {
     pub applied_lsn: u64,
     /// Where the source's log ended when that was last heard.
     pub source_lsn: u64,
+    /// When the last sign of life that came back was sent.
+    pub heard: Option<std::time::Instant>,
     /// Milliseconds that the last sign of life took from the source to here.
     pub lag_ms: Option<f64>,
     /// Changes of tables that something depends on.
@@ -78,6 +83,10 @@ pub struct SourceFacts {
     pub reconnects: u64,
     /// How often a table was emptied because the source was not followed.
     pub emptied: u64,
+    /// What became of the log that its slot needs, as the source says it.
+    pub wal_status: Option<String>,
+    /// Why rows from before a connection were not believed, last.
+    pub last_break: Option<String>,
     /// Why it was lost last.
     pub last_error: Option<String>,
 }
@@ -450,7 +459,7 @@ pub trait Server: Send + Sync + fmt::Debug {
     /// None: no table names it.
     fn source_applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool>;
     /// Asks such a database whether it can tell every change of these tables.
-    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError>;
+    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<Vec<SourceNote>, SqlError>;
 }
 
 /// An executor by itself, without a daemon around it.
@@ -557,7 +566,7 @@ impl Server for NoServer {
         Vec::new()
     }
 
-    fn check_source(&self, _: &ServerDef, _: &[Dependence]) -> Result<(), SqlError> {
-        Ok(())
+    fn check_source(&self, _: &ServerDef, _: &[Dependence]) -> Result<Vec<SourceNote>, SqlError> {
+        Ok(Vec::new())
     }
 }

@@ -45,15 +45,18 @@ pub(super) fn check(catalog: &Catalog, holder: &Holder, statement: &ServerStatem
 }
 
 /// Asks the source of a table whether it can tell what the table depends on, and whether this session may have that.
-pub(super) fn check_source(core: &Core, def: &TableDef) -> Result<(), SqlError> {
-    let (Some(name), Some(depends)) = (&def.options.source, &def.options.depends) else { return Ok(()) };
+pub(super) fn check_source(core: &Core, def: &TableDef) -> Result<Vec<Note>, SqlError> {
+    let (Some(name), Some(depends)) = (&def.options.source, &def.options.depends) else {
+        return Ok(Vec::new());
+    };
     let server = known(core, name)?;
     let holder = core.system.identity().holder();
     if !holder.rights.superuser && !holder.owns(&server.access) {
         return Err(denied("foreign server", name));
     }
     let depends = Dependence::read_all(depends).map_err(|why| SqlError::new(state::BAD_PARAMETER, why))?;
-    core.system.server().check_source(server, &depends)
+    let notes = core.system.server().check_source(server, &depends)?;
+    Ok(notes.into_iter().map(|(message, hint)| Note::hinted(message, hint)).collect())
 }
 
 /// The tables whose rows depend on a server.

@@ -54,7 +54,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
     let (mut notes, start) = (std::mem::take(&mut maker.notes), maker.start);
     maker.def.numbers_from = if start > 1 { start } else { 0 };
     let mut def = maker.finish(&wanted.settings)?;
-    server::check_source(core, &def)?;
+    notes.extend(server::check_source(core, &def)?);
     let namespace = wanted.name.namespace.as_deref();
     def.access = of_new(core, Kind::Table, namespace);
     if def.identity().is_some() {

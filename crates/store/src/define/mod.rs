@@ -53,7 +53,8 @@ impl Store {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
         let (found, emptied) =
             read_catalogue(&arena).unwrap_or_else(|| (Definitions::of(vec![built_in()]), Vec::new()));
-        let Definitions { tables, views, enums, namespaces, sequences, routines, servers, open: _ } = found;
+        let Definitions { tables, views, enums, namespaces, sequences, routines, servers, followed, open: _ } =
+            found;
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
         let enums = enums.into_iter().map(Arc::new).collect();
@@ -64,6 +65,7 @@ impl Store {
         let apart = Apart { views, enums, namespaces, sequences, routines, servers };
         let catalog = catalog_of(1, handles, apart).map_err(StoreError::Catalogue)?;
         let store = Arc::new(Self::assemble(arena, options, shared, catalog));
+        store.followed.lock().0 = followed;
         store.find_shared()?;
         // First: after a death in between, the same rows go again.
         let is_emptied = |table: &&Arc<Table>| emptied.contains(&table.id().0);

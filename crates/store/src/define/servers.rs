@@ -36,6 +36,8 @@ impl Store {
                 made.id = (1..u16::MAX).find(|&id| !taken(id)).unwrap_or(u16::MAX);
             }
             apart.servers.push(Arc::new(made));
+        } else {
+            self.forget_followed(name);
         }
         self.install_all(catalog.tables().cloned().collect(), apart)
     }

@@ -56,7 +56,7 @@ pub use foreign::ForeignKey;
 pub use index::IndexDef;
 pub use namespace::{NamespaceDef, qualified};
 pub(crate) use namespace::{own_name, within};
-pub use options::{OPTIONS, OnChange, OptionDef, TableOptions, parse_span, print_span};
+pub use options::{OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse_span, print_span};
 pub use routine::{ParameterMode, Returns, RoutineDef, RoutineParameter, RoutineStatement};
 pub use rule::ExpiryRule;
 pub use sequence::{Place, SequenceDef};

@@ -75,6 +75,28 @@ pub struct TableOptions {
     /// What such a change does to a row.
     #[serde(skip_serializing_if = "OnChange::is_delete")]
     pub on_change: OnChange,
+    /// What becomes of rows that may have missed changes.
+    #[serde(skip_serializing_if = "OnLag::is_empty")]
+    pub on_lag: OnLag,
+}
+
+/// What becomes of the rows of a table whose source is not followed, or was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnLag {
+    /// They go.
+    #[default]
+    Empty,
+    /// They are stale: each is served while one client refreshes it.
+    Stale,
+}
+
+impl OnLag {
+    /// Whether it is what a table has that does not say.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_empty(&self) -> bool {
+        *self == Self::Empty
+    }
 }
 
 /// What a change of the source does to a row that depends on it.
@@ -117,6 +139,11 @@ impl TableOptions {
         if self.on_change == OnChange::Stale && self.stale_for_ms.is_none() {
             return Err(DefinitionError::invalid(
                 "on_change = 'stale' needs stale_for: without it no plain get refreshes a stale row",
+            ));
+        }
+        if self.on_lag == OnLag::Stale && self.stale_for_ms.is_none() {
+            return Err(DefinitionError::invalid(
+                "on_lag = 'stale' needs stale_for: without it no plain get refreshes a stale row",
             ));
         }
         Ok(())
@@ -282,7 +309,22 @@ pub static OPTIONS: &[OptionDef] = &[
         reset: |options| options.on_change = OnChange::Delete,
         print: |options, _| (options.on_change == OnChange::Stale).then(|| "stale".into()),
     },
+    OptionDef {
+        name: "on_lag",
+        meaning: "what becomes of rows that may have missed changes of the source: empty the table, or make them stale, which needs stale_for (empty)",
+        parse: |options, text, _| parse_on_lag(text).map(|on_lag| options.on_lag = on_lag),
+        reset: |options| options.on_lag = OnLag::Empty,
+        print: |options, _| (options.on_lag == OnLag::Stale).then(|| "stale".into()),
+    },
 ];
+
+fn parse_on_lag(text: &str) -> Result<OnLag, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "empty" => Ok(OnLag::Empty),
+        "stale" => Ok(OnLag::Stale),
+        _ => Err("write empty or stale".into()),
+    }
+}
 
 fn parse_on_change(text: &str) -> Result<OnChange, String> {
     match text.to_ascii_lowercase().as_str() {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::{DefinitionError, check_name, parse_span};
+use super::{DefinitionError, NAME_BYTES_MAX, check_name, parse_span};
 use crate::limits::{SERVER_MAPPINGS_MAX, SERVER_OPTION_BYTES_MAX};
 
 /// The one foreign-data wrapper.
@@ -35,6 +35,12 @@ const SERVER_OPTIONS: &[OptionRule] = &[
     OptionRule { name: "sslrootcert", allows: is_text, expected: "a file" },
     OptionRule { name: "connect_timeout", allows: is_seconds, expected: "seconds" },
     OptionRule { name: "max_lag", allows: is_span, expected: "a time, such as '5 s'" },
+    OptionRule {
+        name: "slot",
+        allows: is_slot,
+        expected: "a name of at most 63 lower-case letters, digits and underscores",
+    },
+    OptionRule { name: "failover", allows: is_switch, expected: "on or off" },
 ];
 
 /// What `CREATE USER MAPPING ... OPTIONS` may say.
@@ -185,6 +191,16 @@ fn is_seconds(value: &str) -> bool {
 
 fn is_span(value: &str) -> bool {
     parse_span(value).is_ok()
+}
+
+/// PostgreSQL names slots so.
+fn is_slot(value: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=NAME_BYTES_MAX).contains(&value.len()) && value.bytes().all(allowed)
+}
+
+fn is_switch(value: &str) -> bool {
+    ["on", "off"].contains(&value)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::definition::{
 use crate::error::{DdlError, ddl};
 use crate::limits::VIEW_ID_MAX;
 use crate::schema::Schema;
+use crate::schema::followed::Followed;
 use crate::schema::open::{Before, take_back};
 use crate::table::catalog::{Apart, BUILT_IN, Catalog};
 use crate::table::{Table, TableState};
@@ -37,6 +38,9 @@ pub(crate) struct Definitions {
     pub(crate) routines: Vec<RoutineDef>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) servers: Vec<ServerDef>,
+    /// How far sources were followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) followed: Vec<Followed>,
     /// What was there before the definitions of open transactions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) open: Vec<Before>,
@@ -47,8 +51,8 @@ impl Definitions {
     pub(crate) fn of(tables: Vec<TableDef>) -> Self {
         let (views, enums, namespaces) = (Vec::new(), Vec::new(), Vec::new());
         let (sequences, routines) = (Vec::new(), Vec::new());
-        let (servers, open) = (Vec::new(), Vec::new());
-        Self { tables, views, enums, namespaces, sequences, routines, servers, open }
+        let (servers, followed, open) = (Vec::new(), Vec::new(), Vec::new());
+        Self { tables, views, enums, namespaces, sequences, routines, servers, followed, open }
     }
 
     /// Whether there are tables and nothing else.
@@ -59,6 +63,7 @@ impl Definitions {
             && self.sequences.is_empty()
             && self.routines.is_empty()
             && self.servers.is_empty()
+            && self.followed.is_empty()
             && self.open.is_empty()
     }
 }
@@ -74,6 +79,18 @@ pub(crate) struct Shown {
 impl Schema {
     /// Writes the definitions to the arena.
     pub(crate) fn save(&self, catalog: &Catalog) -> Result<(), DdlError> {
+        let bytes = self.written(catalog)?;
+        let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
+        self.arena.set_catalogue(&bytes, &shown).map_err(refusal)
+    }
+
+    /// Writes what readers of shared memory are not shown, where nothing else has changed.
+    pub(crate) fn save_private(&self, catalog: &Catalog) -> Result<(), DdlError> {
+        self.arena.private().set_catalogue(&self.written(catalog)?).map_err(refusal)
+    }
+
+    /// The definitions as bytes.
+    fn written(&self, catalog: &Catalog) -> Result<Vec<u8>, DdlError> {
         let tables = catalog.tables().map(|table| {
             // Acquire: pairs with the Release of who raised it.
             let numbers_below = table.state.numbers_below.load(Ordering::Acquire);
@@ -87,13 +104,13 @@ impl Schema {
         let sequences: Vec<SequenceDef> = catalog.sequences().iter().map(|own| own.written()).collect();
         let routines: Vec<RoutineDef> = catalog.routines().iter().map(|own| own.as_ref().clone()).collect();
         let servers: Vec<ServerDef> = catalog.servers().iter().map(|own| own.as_ref().clone()).collect();
+        let followed = self.followed.lock().written(catalog);
         let open = self.open.lock().written(catalog);
-        let all = Definitions { tables, views, enums, namespaces, sequences, routines, servers, open };
+        let all =
+            Definitions { tables, views, enums, namespaces, sequences, routines, servers, followed, open };
         let bytes =
             if all.is_of_tables() { serde_json::to_vec(&all.tables) } else { serde_json::to_vec(&all) };
-        let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
-        let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
-        self.arena.set_catalogue(&bytes, &shown).map_err(refusal)
+        bytes.map_err(|error| ddl("XX000", error.to_string()))
     }
 }
 
@@ -143,7 +160,8 @@ pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Definitions, Vec<u16>)> 
 
 /// Whether definitions go together. A check field guards them against chance, not against who can write the file.
 fn are_sound(found: &Definitions) -> bool {
-    let Definitions { tables, views, enums, namespaces, sequences, routines, servers, open: _ } = found;
+    let Definitions { tables, views, enums, namespaces, sequences, routines, servers, followed: _, open: _ } =
+        found;
     let mut schemas = HashSet::new();
     let schemas_are =
         namespaces.iter().all(|own| own.validate().is_ok() && schemas.insert(own.name.to_lowercase()));

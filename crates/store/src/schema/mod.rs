@@ -12,6 +12,7 @@ use crate::clock::Tick;
 use crate::error::DdlError;
 use crate::schema::catalogue::catalog_of;
 use crate::schema::compute::Maker;
+use crate::schema::followed::AllFollowed;
 use crate::schema::open::Open;
 use crate::table::Table;
 use crate::table::catalog::{Apart, Catalog};
@@ -19,6 +20,7 @@ use crate::time::Time;
 
 pub(crate) mod catalogue;
 pub(crate) mod compute;
+pub(crate) mod followed;
 pub(crate) mod number;
 pub(crate) mod open;
 pub(crate) mod pending_flush;
@@ -37,6 +39,8 @@ pub struct Schema {
     pub(crate) definitions: ReentrantMutex<()>,
     /// What open transactions defined. Changed by who holds `definitions`.
     pub(crate) open: Mutex<Open>,
+    /// How far sources were followed. Changed by who holds `definitions`.
+    pub(crate) followed: Mutex<AllFollowed>,
     /// Tick and tables of a flush that lies in the future; at most one, as in memcached.
     pub(crate) pending_flush: Mutex<Option<Tick>>,
     /// How a thread gets what computes expressions for it.
@@ -65,6 +69,7 @@ impl Schema {
             catalog: ArcSwap::from_pointee(catalog),
             definitions: ReentrantMutex::new(()),
             open: Mutex::default(),
+            followed: Mutex::default(),
             pending_flush: Mutex::default(),
             compute: OnceLock::new(),
             number: STORES.fetch_add(1, Ordering::Relaxed),

@@ -84,6 +84,8 @@ pub(super) fn sources(system: &System, rows: &mut Rows) {
             ("reconnects", int(source.reconnects)),
             ("unsettled", int(source.unsettled)),
             ("emptied", int(source.emptied)),
+            ("wal_status", optional(source.wal_status.as_deref())),
+            ("last_break", optional(source.last_break.as_deref())),
             ("last_error", optional(source.last_error.as_deref())),
         ]);
     }

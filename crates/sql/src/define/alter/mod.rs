@@ -145,7 +145,7 @@ impl Change<'_> {
         let before = (wanted.options.source.clone(), wanted.options.depends.clone());
         change(&mut wanted.options, &wanted.columns)?;
         if before != (wanted.options.source.clone(), wanted.options.depends.clone()) {
-            server::check_source(self.core, &wanted)?;
+            self.notes.extend(server::check_source(self.core, &wanted)?);
         }
         let claimed = self.core.store.set_options(&self.table, &mut change)?;
         self.notes.extend(Note::claimed(claimed, wanted.options.prefix.as_deref()));
