@@ -75,13 +75,34 @@ impl Applier {
             .map(|()| 0)
     }
 
+    /// Rows of a table may have missed changes: they go, or are stale, as the table says. `lost`: the changes will not
+    /// come any more, so leases that were taken before end, too; else rows that are stale already stay as they are.
+    pub(crate) fn distrust(&mut self, target: &Target, lost: bool) -> Result<(), SqlError> {
+        let Some(ages) = &target.ages else { return self.empty(target) };
+        let ages = if lost { ages.clone() } else { format!("{ages} WHERE NOT _stale") };
+        let (rows, began) = (target.table.stats().rows, now());
+        for _ in 0..COMMIT_TRIES {
+            match self.run(&ages) {
+                Ok(()) => {
+                    self.note_removed(target, &ages, true, rows, began.elapsed());
+                    return Ok(());
+                }
+                Err(error) if error.state == LOST => self.roll_back(),
+                Err(_) => break,
+            }
+        }
+        // Too many rows for one step, or no memory for their new versions.
+        self.roll_back();
+        self.empty(target)
+    }
+
     /// Makes all rows of a table invisible, in one step.
     pub(crate) fn empty(&mut self, target: &Target) -> Result<(), SqlError> {
         let (rows, began) = (target.table.stats().rows, now());
         match self.run(&target.empties) {
             Err(error) if error.state == UNKNOWN_TABLE => Ok(()),
             Ok(()) => {
-                self.note_removed(target, true, rows, began.elapsed());
+                self.note_removed(target, &target.empties, true, rows, began.elapsed());
                 Ok(())
             }
             done => done,
@@ -91,16 +112,15 @@ impl Applier {
     /// Takes note of what the last transaction removed.
     fn note(&self, plan: &Plan) {
         for (target, Removed { rows, took }) in plan.targets.iter().zip(&self.removed) {
-            self.note_removed(target, false, *rows, *took);
+            let statement = target.invalidates.as_deref().unwrap_or_default();
+            self.note_removed(target, statement, false, *rows, *took);
         }
     }
 
     /// `whole`: all rows of the table.
-    fn note_removed(&self, target: &Target, whole: bool, rows: u64, took: Duration) {
+    fn note_removed(&self, target: &Target, statement: &str, whole: bool, rows: u64, took: Duration) {
         let source = target.table.def().options.source.as_deref().unwrap_or_default();
-        let statement = if whole { Some(&target.empties) } else { target.invalidates.as_ref() };
-        let (table, statement) = (target.table.name(), statement.map_or("", String::as_str));
-        self.engine.note_source(source, (table, whole), statement, rows, took);
+        self.engine.note_source(source, (target.table.name(), whole), statement, rows, took);
     }
 
     fn invalidate(&mut self, plan: &Plan, batch: &Batch) -> Result<(), SqlError> {

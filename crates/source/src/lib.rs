@@ -17,6 +17,7 @@ mod login;
 mod pgoutput;
 mod plan;
 mod settle;
+mod slot;
 mod stream;
 mod time;
 mod wire;
@@ -26,11 +27,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use engine::{Engine, SqlError};
+use engine::{Engine, SourceNote, SqlError};
 use store::definition::{Dependence, ServerDef};
 
 use apply::Applier;
-use limits::{RETRY_PAUSES, SUPERVISE_INTERVAL};
+use limits::{RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
 use login::{Purpose, connect};
 use plan::Plan;
 use stream::Source;
@@ -53,7 +54,9 @@ impl Sources {
         engine.sources.on_check(Box::new(ask));
         let stop = Arc::new(AtomicBool::new(false));
         // Before anybody is served: what a source may have changed meanwhile is not believed.
-        let running = adjusted(engine, Vec::new(), &mut Applier::new(engine));
+        let mut applier = Applier::new(engine);
+        let mut running = adjusted(engine, Vec::new(), &mut applier);
+        catch_up(engine, &mut running, &mut applier);
         let (own, engine) = (Arc::clone(&stop), Arc::clone(engine));
         let supervisor =
             thread::Builder::new().name("sources".into()).spawn(move || supervise(&engine, running, &own))?;
@@ -71,10 +74,27 @@ impl Drop for Sources {
     }
 }
 
-/// Asks a source whether it can tell what changes.
-fn ask(server: &ServerDef, depends: &[Dependence]) -> Result<(), SqlError> {
+/// Rows of the process before are served when the changes of the time between are applied. Where these do not come, the
+/// rows are not believed.
+fn catch_up(engine: &Engine, running: &mut [Running], applier: &mut Applier) {
+    for own in running {
+        let until = own.emptied + Source::max_lag(&own.server).min(START_WAIT);
+        while !own.follows() && own.believes(engine) && now() < until {
+            thread::sleep(SUPERVISE_INTERVAL);
+        }
+        if !own.follows() && own.believes(engine) {
+            own.empty(engine, applier);
+        }
+    }
+}
+
+/// Asks a source whether it can tell what changes. What should be done there comes back.
+fn ask(server: &ServerDef, depends: &[Dependence]) -> Result<Vec<SourceNote>, SqlError> {
     let mut connection = connect(server, Purpose::Questions)?;
-    let result = check::check(&mut connection, server, depends);
+    let result = check::check(&mut connection, server, depends).and_then(|()| {
+        let note = server.option("slot").map(|_| slot::size_note(&mut connection)).transpose()?;
+        Ok(note.flatten().into_iter().collect())
+    });
     connection.end();
     Ok(result?)
 }
@@ -106,25 +126,47 @@ impl Running {
             .inspect_err(|error| tracing::error!(source = %server.name, %error, "a source has no thread"))
             .ok();
         let mut own = Self { server: Arc::clone(server), state, stop, thread, emptied: now() };
-        own.empty(engine, applier);
+        if !own.believes(engine) {
+            own.empty(engine, applier);
+        }
         own
     }
 
-    /// Says that it is to end, and waits until it has.
-    fn end(mut self, engine: &Engine) {
+    /// Whether rows from before it may turn out to have followed it.
+    fn believes(&self, engine: &Engine) -> bool {
+        self.server.option("slot").is_some() && engine.store().followed(&self.server.name).is_some()
+    }
+
+    fn follows(&self) -> bool {
+        let facts = self.state.facts();
+        if facts.state != "streaming" || !self.is_alive() {
+            return false;
+        }
+        // Its thread may wait for an answer that does not come: nobody says that a network was cut.
+        let late = facts.heard.is_none_or(|heard| heard.elapsed() > Source::max_lag(&self.server));
+        if late && self.state.enter("lagging") {
+            tracing::info!(source = %self.server.name, "source is lagging");
+        }
+        !late
+    }
+
+    /// Says that it is to end, and waits until it has. `gone`: for good, so its slot goes, too.
+    fn end(mut self, engine: &Arc<Engine>, gone: bool) {
         // Relaxed: the flag carries no data.
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _panicked = thread.join();
         }
         engine.sources.remove(&self.state);
+        if gone && self.server.option("slot").is_some() {
+            remove_slot(engine, self.server);
+        }
     }
 
     /// Empties what depends on a source that does not follow, each time that `max_lag` has passed: so no row gets older
     /// than twice that.
     fn distrust(&mut self, engine: &Engine, applier: &mut Applier) {
-        let follows = self.state.facts().state == "streaming" && self.is_alive();
-        if follows {
+        if self.follows() {
             self.emptied = now();
         } else if self.emptied.elapsed() >= Source::max_lag(&self.server) {
             self.empty(engine, applier);
@@ -135,7 +177,7 @@ impl Running {
         self.emptied = now();
         let plan = Plan::of(&engine.store().catalog(), &self.server.name);
         for target in &plan.targets {
-            if let Err(error) = applier.empty(target) {
+            if let Err(error) = applier.distrust(target, false) {
                 tracing::error!(source = %self.server.name, error = %error.message, "a table was not emptied");
             }
         }
@@ -158,7 +200,7 @@ fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool)
         thread::sleep(SUPERVISE_INTERVAL);
     }
     for own in running {
-        own.end(engine);
+        own.end(engine, false);
     }
 }
 
@@ -173,7 +215,8 @@ fn adjusted(engine: &Arc<Engine>, running: Vec<Running>, applier: &mut Applier) 
     let stays = |own: &Running| own.is_alive() && wanted.iter().any(|server| *own.server == ***server);
     let (mut kept, ended): (Vec<_>, Vec<_>) = running.into_iter().partition(stays);
     for own in ended {
-        own.end(engine);
+        let gone = !wanted.iter().any(|server| has_same_slot(server, &own.server));
+        own.end(engine, gone);
     }
     for server in wanted {
         if !kept.iter().any(|own| own.server.name == server.name) {
@@ -181,6 +224,20 @@ fn adjusted(engine: &Arc<Engine>, running: Vec<Running>, applier: &mut Applier) 
         }
     }
     kept
+}
+
+/// Nobody waits for the source: it may not answer.
+fn remove_slot(engine: &Arc<Engine>, server: Arc<ServerDef>) {
+    let engine = Arc::clone(engine);
+    let spawned =
+        thread::Builder::new().name("slot-removal".into()).spawn(move || slot::remove(&server, &engine));
+    if let Err(error) = spawned {
+        tracing::error!(%error, "a slot is not removed from its source, for there is no thread");
+    }
+}
+
+fn has_same_slot(one: &ServerDef, other: &ServerDef) -> bool {
+    ["host", "port", "dbname", "slot"].iter().all(|name| one.option(name) == other.option(name))
 }
 
 /// Connects again and again, until it is to stop.

@@ -39,6 +39,15 @@ pub(crate) const KEY_BYTES_MAX: usize = 8 << 10;
 /// Most transactions that wait to be settled one by one: beyond, the oldest half waits as one, for the last of it.
 pub(crate) const UNSETTLED_MAX: usize = 4_096;
 
+/// How long a slot may take to be free after its connection was ended there.
+pub(crate) const SLOT_FREE_WAIT: Duration = Duration::from_secs(2);
+
+/// How often the source is asked whether it still publishes what rows depend on, which its stream does not tell.
+pub(crate) const PUBLISHED_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Longest wait of a start for the changes of the time before it: beyond, rows are not believed until they came.
+pub(crate) const START_WAIT: Duration = Duration::from_secs(5);
+
 /// Bytes that a read takes at once.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 

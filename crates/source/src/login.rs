@@ -1,7 +1,7 @@
 //! How a connection begins: TLS, who we are, and the proof of it.
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -30,6 +30,12 @@ pub(crate) enum Purpose {
     Questions,
     /// The stream of changes.
     Changes,
+}
+
+/// How this process calls itself at a source: a name of its own, so that it knows its connections again.
+pub(crate) fn own_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| format!("sqlcached {:08x}", fastrand::u32(..)))
 }
 
 /// Connects to a server as its user mapping says.
@@ -68,7 +74,7 @@ fn log_in(
     let mut parameters = vec![
         ("user", user),
         ("database", server.option("dbname").unwrap_or(user)),
-        ("application_name", "sqlcached"),
+        ("application_name", own_name()),
         ("client_encoding", "UTF8"),
         ("DateStyle", "ISO"),
     ];

@@ -11,8 +11,8 @@ use crate::error::Error;
 pub(crate) enum Message {
     /// A transaction begins.
     Begin { xid: u32 },
-    /// It ends: all of it is known.
-    Commit { end: u64 },
+    /// It ends: all of it is known. Where that stands in the log, and where the log goes on.
+    Commit { at: u64, end: u64 },
     /// A table whose changes come next, or that was redefined.
     Relation(Relation),
     /// Rows came, changed or went: what is known of each before and after.
@@ -74,7 +74,7 @@ impl Reader {
         let read = read.map_err(|error| Error::connection(format!("the stream cannot be read: {error}")))?;
         Ok(match read.message {
             Read::Begin { xid, .. } => Message::Begin { xid },
-            Read::Commit { end_lsn, .. } => Message::Commit { end: end_lsn },
+            Read::Commit { commit_lsn, end_lsn, .. } => Message::Commit { at: commit_lsn, end: end_lsn },
             Read::Relation { relation_id, namespace, relation_name, replica_identity, columns } => {
                 let columns = columns.iter().map(|column| (column.name.to_string(), column.is_key()));
                 Message::Relation(Relation {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use store::definition::{Dependence, OnChange, TableDef};
+use store::definition::{Dependence, OnChange, OnLag, TableDef};
 use store::{Catalog, Table};
 
 use crate::batch::{Batch, Keys};
@@ -19,6 +19,8 @@ pub(crate) struct Target {
     pub(crate) invalidates: Option<String>,
     /// The statement that empties it.
     pub(crate) empties: String,
+    /// The statement that makes all of its rows stale, where these are not to go when they may have missed changes.
+    pub(crate) ages: Option<String>,
 }
 
 /// All of them that name one server.
@@ -45,6 +47,11 @@ impl Plan {
         Self { generation: catalog.generation, targets }
     }
 
+    /// The names of its targets, for the next process.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.targets.iter().map(Target::name).collect()
+    }
+
     /// The number here of another plan's target.
     pub(crate) fn number_of(&self, target: &Target) -> Option<usize> {
         self.targets.iter().position(|own| own.table.is_same(&target.table) && own.on == target.on)
@@ -52,6 +59,12 @@ impl Plan {
 }
 
 impl Target {
+    /// Tells it from every other one: another table of this name has another number, another `depends` other columns.
+    pub(crate) fn name(&self) -> String {
+        let (id, name, on) = (self.table.id().0, self.table.name(), &self.on);
+        format!("{id} {name} {on} {:?}", on.columns)
+    }
+
     fn new(table: &Arc<Table>, on: Dependence) -> Self {
         let def = table.def();
         let name = name_of(def);
@@ -61,7 +74,9 @@ impl Target {
             OnChange::Stale => format!("UPDATE {name} SET _stale = TRUE"),
         };
         let invalidates = condition(def, &on).map(|condition| format!("{statement} WHERE {condition}"));
-        Self { table: Arc::clone(table), on, invalidates, empties: format!("TRUNCATE {name}") }
+        let ages = (def.options.on_lag == OnLag::Stale).then(|| format!("UPDATE {name} SET _stale = TRUE"));
+        let (table, empties) = (Arc::clone(table), format!("TRUNCATE {name}"));
+        Self { table, on, invalidates, empties, ages }
     }
 }
 

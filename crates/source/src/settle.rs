@@ -14,6 +14,8 @@ use crate::limits::UNSETTLED_MAX;
 /// Transactions that were applied together, and what they invalidated.
 #[derive(Debug, Default)]
 struct Applied {
+    /// Where the first of them was committed.
+    from: u64,
     xids: Vec<u32>,
     batch: Batch,
 }
@@ -34,12 +36,17 @@ impl Unsettled {
         self.waiting.len() as u64
     }
 
-    /// Takes over what was applied.
-    pub(crate) fn add(&mut self, xids: Vec<u32>, batch: Batch) {
-        self.waiting.push_back(Applied { xids, batch });
+    /// Where the oldest of them was committed: a stream that goes on elsewhere has to begin no later.
+    pub(crate) fn from(&self) -> Option<u64> {
+        self.waiting.front().map(|one| one.from)
+    }
+
+    /// Takes over what was applied, from this place on.
+    pub(crate) fn add(&mut self, from: u64, xids: Vec<u32>, batch: Batch) {
+        self.waiting.push_back(Applied { from, xids, batch });
         if self.waiting.len() > UNSETTLED_MAX {
             // The oldest half waits as one.
-            let mut all = Applied::default();
+            let mut all = Applied { from: self.from().unwrap_or(0), ..Applied::default() };
             for one in self.waiting.drain(..UNSETTLED_MAX / 2) {
                 all.xids.extend(one.xids);
                 all.batch.absorb(one.batch);
@@ -125,9 +132,11 @@ mod tests {
     #[test]
     fn a_change_is_settled_when_the_source_shows_it() {
         let mut unsettled = Unsettled::default();
-        unsettled.add(vec![738], one(1));
-        unsettled.add(vec![739, 740], one(2));
+        unsettled.add(10, vec![738], one(1));
+        unsettled.add(20, vec![739, 740], one(2));
+        assert_eq!(unsettled.from(), Some(10));
         assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), one(1));
+        assert_eq!(unsettled.from(), Some(20));
         assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), Batch::default());
         assert_eq!(unsettled.settled(&Snapshot::read("741:741:").unwrap()), one(2));
         assert!(unsettled.is_empty());
@@ -137,8 +146,9 @@ mod tests {
     fn what_waits_is_bounded() {
         let mut unsettled = Unsettled::default();
         for xid in 1..=12_000 {
-            unsettled.add(vec![xid], one(1));
+            unsettled.add(xid.into(), vec![xid], one(1));
             assert!(unsettled.waiting.len() <= UNSETTLED_MAX);
+            assert_eq!(unsettled.from(), Some(1));
         }
         assert_eq!(unsettled.settled(&Snapshot::read("1:1000000:").unwrap()), one(1));
     }

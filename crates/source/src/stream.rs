@@ -7,21 +7,23 @@ use std::time::{Duration, Instant};
 use bytes::{BufMut, Bytes, BytesMut};
 use engine::{Engine, SourceState};
 use postgres_protocol::message::frontend::CopyData;
+use store::Followed;
 use store::definition::ServerDef;
 
 use crate::apply::Applier;
 use crate::batch::Batch;
-use crate::check::{check, publication_of};
+use crate::check::{check, publication_of, published};
 use crate::error::Error;
 use crate::limits::{
-    ANSWER_TIMEOUT, BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, MAX_LAG, MAX_LAG_MIN, SETTLE_WAIT, STREAM_WAIT,
+    BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, MAX_LAG, MAX_LAG_MIN, PUBLISHED_INTERVAL, SETTLE_WAIT, STREAM_WAIT,
 };
 use crate::login::{Purpose, connect};
-use crate::pgoutput::{Message, Reader, literal, quoted};
+use crate::pgoutput::{Message, Reader, literal};
 use crate::plan::{Plan, Routes};
 use crate::settle::{Snapshot, Unsettled};
+use crate::slot::{Begin, lsn_of, status};
 use crate::time::now;
-use crate::wire::{COPY_BOTH, COPY_DATA, Connection, ERROR, error_of};
+use crate::wire::{COPY_DATA, Connection, ERROR, error_of};
 
 /// The prefix of our signs of life in the stream.
 const SIGN: &str = "sqlcached";
@@ -69,21 +71,10 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     let depends: Vec<_> = plan.targets.iter().map(|target| target.on.clone()).collect();
     check(&mut beside, server, &depends)?;
     let mut changes = connect(server, Purpose::Changes)?;
-    let slot = format!("sqlcached_{}_{:08x}", std::process::id(), fastrand::u32(..));
-    if !make_slot(source, &mut changes, &slot)? {
-        return Ok(());
-    }
-    start(&mut changes, &slot, publication_of(server)?)?;
-    // Only now: a row that was stored while the slot was made may be older than its first change.
-    plan.targets.iter().try_for_each(|target| applier.empty(target)).map_err(of_cache)?;
-    source.state.update(|facts| {
-        facts.slot = Some(slot);
-        (facts.received_lsn, facts.applied_lsn, facts.source_lsn) = (0, 0, 0);
-        facts.unsettled = 0;
-        facts.last_error = None;
-        facts.emptied += plan.targets.len() as u64;
-    });
-    source.enter("streaming");
+    let publication = publication_of(server)?;
+    let begun =
+        Begin { source, plan: &plan, publication, beside: &mut beside, changes: &mut changes }.begin()?;
+    let Some(begun) = begun else { return Ok(()) };
     let began = now();
     let mut stream = Streaming {
         source,
@@ -91,6 +82,8 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         plan,
         beside,
         changes,
+        slot: begun.slot,
+        nonce: format!("{:016x}", fastrand::u64(..)),
         reader: Reader::new(),
         routes: Routes::default(),
         under_way: Batch::default(),
@@ -98,67 +91,30 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         xid: 0,
         ready: Batch::default(),
         xids: Vec::new(),
+        ready_from: 0,
         unsettled: Unsettled::default(),
         began,
         received: 0,
         applied: 0,
+        confirmed: 0,
+        published: begun.published,
+        followed: begun.followed,
+        behind: begun.believed.is_some().then_some(begun.end),
         feedback_at: began,
         settle_at: began,
+        published_at: began + PUBLISHED_INTERVAL,
         heard: began,
         signs: true,
     };
-    let result = stream.run();
+    let result = stream.begin(&begun.believed.unwrap_or_default()).and_then(|()| stream.run());
     stream.changes.end();
     stream.beside.end();
     result
 }
 
-/// Makes a slot that goes with its connection. That waits for transactions that are open on the source; false: it was
-/// to stop meanwhile.
-fn make_slot(source: &Source, changes: &mut Connection, slot: &str) -> Result<bool, Error> {
-    changes.ask(&format!(
-        "CREATE_REPLICATION_SLOT {} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT",
-        quoted(slot)
-    ))?;
-    loop {
-        if source.must_stop() {
-            return Ok(false);
-        }
-        match changes.next_within(STREAM_WAIT)? {
-            Some(frame) if frame.tag == ERROR => return Err(of_slot(error_of(&frame.body))),
-            Some(frame) if frame.tag == b'Z' => return Ok(true),
-            _ => {}
-        }
-    }
-}
-
-fn of_slot(error: Error) -> Error {
-    match error.state.as_str() {
-        "53400" => error.with_hint("raise max_replication_slots on the source"),
-        "53300" => error.with_hint("raise max_wal_senders on the source"),
-        _ => error,
-    }
-}
-
-fn start(changes: &mut Connection, slot: &str, publication: &str) -> Result<(), Error> {
-    changes.ask(&format!(
-        "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '1', publication_names {}, messages 'true')",
-        quoted(slot),
-        literal(&quoted(publication)),
-    ))?;
-    let frame = changes.answer(now() + ANSWER_TIMEOUT)?;
-    if frame.tag == COPY_BOTH { Ok(()) } else { Err(Error::connection("the stream does not begin")) }
-}
-
-/// A place in the log, as PostgreSQL writes it.
-fn lsn_of(text: &str) -> Option<u64> {
-    let (high, low) = text.split_once('/')?;
-    Some(u64::from(u32::from_str_radix(high, 16).ok()?) << 32 | u64::from(u32::from_str_radix(low, 16).ok()?))
-}
-
 /// An error of the cache's own.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
-fn of_cache(error: engine::SqlError) -> Error {
+pub(crate) fn of_cache(error: engine::SqlError) -> Error {
     Error::new(error.state, format!("invalidation failed: {}", error.message))
 }
 
@@ -169,6 +125,9 @@ struct Streaming<'s> {
     /// For questions beside the stream.
     beside: Connection,
     changes: Connection,
+    slot: String,
+    /// Begins the signs of this stream: a named slot brings those of earlier ones again.
+    nonce: String,
     reader: Reader,
     routes: Routes,
     /// What the transaction under way invalidates.
@@ -177,16 +136,26 @@ struct Streaming<'s> {
     xid: u32,
     /// What whole transactions invalidate that were not applied yet.
     ready: Batch,
-    /// These.
+    /// These, and where the first of them was committed.
     xids: Vec<u32>,
+    ready_from: u64,
     unsettled: Unsettled,
     /// What our signs count from.
     began: Instant,
     /// How far the source was read, and what was applied.
     received: u64,
     applied: u64,
+    /// The source may forget what is before this.
+    confirmed: u64,
+    /// What its publication tells.
+    published: String,
+    /// Of a named slot: what rows here have followed, as it was written last.
+    followed: Option<Followed>,
+    /// Rows from before are behind the source until all before this is applied.
+    behind: Option<u64>,
     feedback_at: Instant,
     settle_at: Instant,
+    published_at: Instant,
     /// When the last sign was sent that came back.
     heard: Instant,
     /// The source lets signs be written: a standby does not.
@@ -194,6 +163,46 @@ struct Streaming<'s> {
 }
 
 impl Streaming<'_> {
+    /// The stream has begun: rows of targets that have not followed it so far are not believed. Only now, for a row that
+    /// was stored while the slot was made may be older than its first change.
+    fn begin(&mut self, believed: &[String]) -> Result<(), Error> {
+        let new: Vec<_> =
+            self.plan.targets.iter().filter(|target| !believed.contains(&target.name())).collect();
+        new.iter().try_for_each(|target| self.applier.distrust(target, true)).map_err(of_cache)?;
+        let emptied = new.len() as u64;
+        self.note_followed()?;
+        self.source.state.update(|facts| {
+            facts.slot = Some(self.slot.clone());
+            facts.heard = Some(self.heard);
+            (facts.received_lsn, facts.applied_lsn, facts.source_lsn) = (0, 0, self.behind.unwrap_or(0));
+            facts.unsettled = 0;
+            facts.last_error = None;
+            facts.emptied += emptied;
+        });
+        self.source.enter(if self.behind.is_some() { "lagging" } else { "streaming" });
+        Ok(())
+    }
+
+    /// Writes which stream the rows here have followed, and how far, before the source may forget what is before that.
+    /// What was applied and not yet settled has to come again if this process ends.
+    fn note_followed(&mut self) -> Result<(), Error> {
+        let safe = self.unsettled.from().unwrap_or(self.applied).min(self.applied);
+        let Some(followed) = &self.followed else {
+            self.confirmed = self.applied;
+            return Ok(());
+        };
+        let (lsn, targets) = (safe.max(followed.lsn), self.plan.names());
+        let now = Followed { lsn, targets, published: self.published.clone(), ..followed.clone() };
+        if self.confirmed != now.lsn || now != *followed {
+            let written =
+                self.source.engine.store().note_followed(&self.source.server.name, Some(now.clone()));
+            written.map_err(|error| Error::new(error.state, error.message))?;
+            self.confirmed = now.lsn;
+            self.followed = Some(now);
+        }
+        Ok(())
+    }
+
     fn run(&mut self) -> Result<(), Error> {
         while !self.source.must_stop() && self.follow_definitions()? {
             let wait = if self.unsettled.is_empty() { STREAM_WAIT } else { SETTLE_WAIT };
@@ -226,15 +235,19 @@ impl Streaming<'_> {
         if !known.is_some_and(|known| **known == *self.source.server) {
             return Ok(false);
         }
+        self.look_at_publication()?;
         let plan = Plan::of(&catalog, &self.source.server.name);
+        let publication = publication_of(&self.source.server)?;
+        self.published = published(&mut self.beside, publication, &plan)?;
         let before = std::mem::replace(&mut self.plan, plan);
         let number = |old: usize| self.plan.number_of(before.targets.get(old)?);
         self.unsettled.renumber(&number);
         self.routes.replan(&self.plan);
         // What is new here was not followed before: rows that came meanwhile may be old.
         let new: Vec<_> = self.plan.targets.iter().filter(|own| before.number_of(own).is_none()).collect();
-        new.iter().try_for_each(|target| self.applier.empty(target)).map_err(of_cache)?;
+        new.iter().try_for_each(|target| self.applier.distrust(target, true)).map_err(of_cache)?;
         self.source.state.update(|facts| facts.emptied += new.len() as u64);
+        self.note_followed()?;
         Ok(true)
     }
 
@@ -257,6 +270,7 @@ impl Streaming<'_> {
                 self.source.state.update(|facts| facts.source_lsn = facts.source_lsn.max(end));
                 if !self.signs {
                     self.heard = now();
+                    self.source.state.update(|facts| facts.heard = Some(now()));
                 }
                 // It wants to know at once how far we are.
                 if body.get(17) == Some(&1) { self.report() } else { Ok(()) }
@@ -280,11 +294,14 @@ impl Streaming<'_> {
                     self.source.state.update(|facts| facts.events += u64::from(met));
                 }
             }
-            Message::Commit { end } => {
+            Message::Commit { at, end } => {
                 self.in_transaction = false;
                 self.received = self.received.max(end);
                 let batch = std::mem::take(&mut self.under_way);
                 if !batch.is_empty() {
+                    if self.xids.is_empty() {
+                        self.ready_from = at;
+                    }
                     self.ready.absorb(batch);
                     self.xids.push(self.xid);
                 }
@@ -307,15 +324,17 @@ impl Streaming<'_> {
     /// A sign of ours came back.
     fn hear(&mut self, content: &[u8]) {
         let own = std::str::from_utf8(content).ok().and_then(|text| text.split_once(' '));
-        let Some((slot, nanos)) = own else { return };
-        let facts = self.source.state.facts();
-        if facts.slot.as_deref() != Some(slot) {
+        let Some((nonce, nanos)) = own else { return };
+        if nonce != self.nonce {
             return;
         }
         if let Ok(nanos) = nanos.parse() {
             self.heard = self.heard.max(self.began + Duration::from_nanos(nanos));
-            let lag = self.heard.elapsed();
-            self.source.state.update(|facts| facts.lag_ms = Some(lag.as_secs_f64() * 1_000.0));
+            let (heard, lag) = (self.heard, self.heard.elapsed());
+            self.source.state.update(|facts| {
+                facts.heard = Some(heard);
+                facts.lag_ms = Some(lag.as_secs_f64() * 1_000.0);
+            });
         }
     }
 
@@ -331,7 +350,7 @@ impl Streaming<'_> {
                 facts.invalidated += rows;
                 facts.transactions += xids.len() as u64;
             });
-            self.unsettled.add(xids, batch);
+            self.unsettled.add(self.ready_from, xids, batch);
         }
         if !self.in_transaction && self.applied != self.received {
             self.applied = self.received;
@@ -350,10 +369,34 @@ impl Streaming<'_> {
             self.feedback_at = time + FEEDBACK_INTERVAL;
             self.report()?;
             self.send_sign()?;
-            let late = self.heard.elapsed() > Source::max_lag(&self.source.server);
-            self.source.enter(if late { "lagging" } else { "streaming" });
+            self.enter_state();
+        } else if self.behind.is_some_and(|end| self.applied >= end) {
+            self.behind = None;
+            self.enter_state();
+        }
+        if time >= self.published_at {
+            self.published_at = time + PUBLISHED_INTERVAL;
+            self.look_at_publication()?;
+            let status = status(&mut self.beside, &self.slot)?;
+            self.source.state.update(|facts| facts.wal_status = status);
         }
         Ok(())
+    }
+
+    fn enter_state(&self) {
+        let late = self.heard.elapsed() > Source::max_lag(&self.source.server);
+        self.source.enter(if late || self.behind.is_some() { "lagging" } else { "streaming" });
+    }
+
+    /// What is not published any more does not come, and nothing in the stream tells it. A new stream begins, for which
+    /// all is checked.
+    fn look_at_publication(&mut self) -> Result<(), Error> {
+        let publication = publication_of(&self.source.server)?;
+        if published(&mut self.beside, publication, &self.plan)? == self.published {
+            return Ok(());
+        }
+        let message = format!("publication \"{publication}\", or a table that it has, is another one now");
+        Err(Error::new("55000", message))
     }
 
     /// Deletes once more what the source shows by now.
@@ -376,14 +419,15 @@ impl Streaming<'_> {
         Ok(())
     }
 
-    /// Tells the source how far it was read.
+    /// Tells the source how far it was read, and what it may forget.
     fn report(&mut self) -> Result<(), Error> {
         let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         let now = since_1970.saturating_sub(Duration::from_secs(EPOCH_SECONDS)).as_micros();
         let mut body = BytesMut::with_capacity(34);
         body.put_u8(b'r');
-        for _ in ["written", "flushed", "applied"] {
-            body.put_u64(self.applied);
+        self.note_followed()?;
+        for place in [self.applied, self.confirmed, self.confirmed] {
+            body.put_u64(place);
         }
         body.put_u64(u64::try_from(now).unwrap_or(u64::MAX));
         body.put_u8(0);
@@ -399,8 +443,7 @@ impl Streaming<'_> {
         if !self.signs {
             return Ok(());
         }
-        let slot = self.source.state.facts().slot.unwrap_or_default();
-        let sign = format!("{slot} {}", self.began.elapsed().as_nanos());
+        let sign = format!("{} {}", self.nonce, self.began.elapsed().as_nanos());
         let sent = self.beside.query(&format!(
             "SELECT pg_logical_emit_message(false, {}, {})",
             literal(SIGN),

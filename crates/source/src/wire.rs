@@ -253,7 +253,7 @@ pub(crate) fn error_of(body: &[u8]) -> Error {
 }
 
 /// The values of a `DataRow`.
-fn row_of(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
+pub(crate) fn row_of(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
     let short = || Error::connection("a row ends too early");
     let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(short)?;
     let mut row = Vec::new();

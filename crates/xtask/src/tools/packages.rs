@@ -40,6 +40,11 @@ const PACKAGES: &[Packages] = &[
     Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
     Packages { name: "orms-go", pinned_by: "tests/orms/go/go.sum", fetch: fetch_go },
     Packages { name: "orms-java", pinned_by: "tests/orms/java/pom.xml", fetch: fetch_java },
+    Packages {
+        name: "postgresql-17",
+        pinned_by: "tests/drivers/postgresql-17/pom.xml",
+        fetch: fetch_postgresql,
+    },
     Packages { name: "spymemcached", pinned_by: "tests/drivers/spymemcached/pom.xml", fetch: fetch_java },
 ];
 
@@ -118,6 +123,19 @@ fn fetch_go(sums: &Path, to: &Path) -> Result<(), String> {
         run(go.current_dir(sums.parent().unwrap_or_else(|| Path::new("."))))?;
     }
     Ok(())
+}
+
+/// A PostgreSQL of a version that Debian does not have: an archive in an archive.
+fn fetch_postgresql(project: &Path, to: &Path) -> Result<(), String> {
+    fetch_java(project, to)?;
+    let found = fs::read_dir(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    let jar = found
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|end| end == "jar"));
+    let jar = jar.ok_or_else(|| format!("{}: no archive was fetched", to.display()))?;
+    run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&jar).arg(to))?;
+    run(Command::new("tar").arg("-xJf").arg(to.join("postgres-linux-x86_64.txz")).arg("-C").arg(to))
 }
 
 /// The driver's archive and what it needs at run time.
