@@ -629,7 +629,8 @@ fn the_board_knows_the_metrics() {
     assert!(asked > 20, "{asked}");
 }
 
-/// Each metric of the table is there, with its labels (those of sources: `sources::metrics`); of many tables 200 are named, and the others are one.
+/// Each metric of the table is there, with its labels (those of sources: `sources::metrics`); of many tables 200 are
+/// named, and the others are one.
 #[test]
 fn labels_are_bounded() {
     let watched = Watched::start(&[]);

@@ -1,6 +1,8 @@
 //! The database behind the cache: a real PostgreSQL changes, and rows here go.
 
+mod faults;
 mod metrics;
+mod slots;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,8 +20,13 @@ fn shop(settings: &[&str]) -> PostgreSql {
     let mut all = vec!["wal_level=logical"];
     all.extend_from_slice(settings);
     let database = PostgreSql::start_with(&all);
+    make_shop(&database.place);
+    database
+}
+
+fn make_shop(place: &Place) {
     psql(
-        &database.place,
+        place,
         "CREATE ROLE cache LOGIN REPLICATION PASSWORD 'hidden';
          CREATE TABLE product (id INT PRIMARY KEY, name TEXT, price NUMERIC, description TEXT);
          CREATE TABLE review (id INT PRIMARY KEY, product_id INT, body TEXT);
@@ -27,7 +34,6 @@ fn shop(settings: &[&str]) -> PostgreSql {
          INSERT INTO product SELECT n, 'product ' || n, n FROM generate_series(1, 10) n;
          CREATE PUBLICATION cache FOR TABLE product, review",
     );
-    database
 }
 
 /// What psql answers at a place.

@@ -1,11 +1,11 @@
 //! The slot from which a source streams, and whether rows from before may be believed.
 //!
 //! A temporary slot goes with its connection, and nothing from before is believed. A named one keeps its place at the
-//! source: rows stay over a reconnect and over a restart, if the stream goes on exactly where they stopped following it.
-//! [`Followed`] says where that was. It is compared with what the source says at every start; whatever differs is named,
-//! and then rows from before are not believed.
+//! source: rows stay over a reconnect and over a restart, if the stream goes on exactly where they stopped following
+//! it. [`Followed`] says where that was. It is compared with what the source says at every start; whatever differs is
+//! named, and then rows from before are not believed.
 
-use engine::Engine;
+use engine::{Engine, SourceState};
 use store::Followed;
 use store::definition::ServerDef;
 
@@ -15,7 +15,6 @@ use crate::limits::{ANSWER_TIMEOUT, SLOT_FREE_WAIT, STREAM_WAIT};
 use crate::login::own_name;
 use crate::pgoutput::{literal, quoted};
 use crate::plan::Plan;
-use crate::stream::Source;
 use crate::time::now;
 use crate::wire::{COPY_BOTH, Connection, ERROR, error_of, row_of};
 
@@ -41,7 +40,10 @@ pub(crate) struct Begun {
 
 /// The connections of a stream that begins.
 pub(crate) struct Begin<'b> {
-    pub(crate) source: &'b Source,
+    pub(crate) engine: &'b Engine,
+    pub(crate) server: &'b ServerDef,
+    pub(crate) state: &'b SourceState,
+    pub(crate) must_stop: &'b dyn Fn() -> bool,
     pub(crate) plan: &'b Plan,
     pub(crate) publication: &'b str,
     pub(crate) beside: &'b mut Connection,
@@ -51,7 +53,7 @@ pub(crate) struct Begin<'b> {
 impl Begin<'_> {
     /// Has the stream begin, with the slot that the server names or one of its own. `None`: it was to stop meanwhile.
     pub(crate) fn begin(&mut self) -> Result<Option<Begun>, Error> {
-        match self.source.server.option("slot") {
+        match self.server.option("slot") {
             Some(slot) => self.named(slot),
             None => self.temporary(),
         }
@@ -69,8 +71,7 @@ impl Begin<'_> {
     }
 
     fn named(&mut self, slot: &str) -> Result<Option<Begun>, Error> {
-        let source = self.source;
-        let (engine, server) = (&source.engine, &source.server);
+        let (engine, server) = (self.engine, self.server);
         let origin = Origin::of(self.changes)?;
         let published = published(self.beside, self.publication, self.plan)?;
         let found = Found::of(self.beside, slot)?;
@@ -83,7 +84,7 @@ impl Begin<'_> {
             })?;
             if known.is_some() {
                 tracing::warn!(source = %server.name, "rows from before are not believed: {doubt}");
-                source.state.update(|facts| facts.last_break = Some(doubt.clone()));
+                self.state.update(|facts| facts.last_break = Some(doubt.clone()));
             }
         }
         let Some(position) = self.obtain(slot, found.as_ref())? else { return Ok(None) };
@@ -114,7 +115,7 @@ impl Begin<'_> {
             }
             self.changes.query(&format!("DROP_REPLICATION_SLOT {}", quoted(slot)))?;
         }
-        let how = how_made(self.beside, &self.source.server, slot)?;
+        let how = how_made(self.beside, self.server, slot)?;
         self.make(&how)
     }
 
@@ -124,7 +125,7 @@ impl Begin<'_> {
         self.changes.ask(&format!("CREATE_REPLICATION_SLOT {how}"))?;
         let mut begins = 0;
         loop {
-            if self.source.must_stop() {
+            if (self.must_stop)() {
                 return Ok(None);
             }
             match self.changes.next_within(STREAM_WAIT)? {
@@ -168,7 +169,7 @@ impl Begin<'_> {
     /// What nobody reads holds the source's log, until its disk is full.
     fn warn_of_size(&mut self) -> Result<(), Error> {
         if let Some((message, hint)) = size_note(self.beside)? {
-            tracing::warn!(source = %self.source.server.name, "{message}; {hint}");
+            tracing::warn!(source = %self.server.name, "{message}; {hint}");
         }
         Ok(())
     }

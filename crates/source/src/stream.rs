@@ -72,8 +72,19 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     check(&mut beside, server, &depends)?;
     let mut changes = connect(server, Purpose::Changes)?;
     let publication = publication_of(server)?;
-    let begun =
-        Begin { source, plan: &plan, publication, beside: &mut beside, changes: &mut changes }.begin()?;
+    let (engine, state) = (&*source.engine, &*source.state);
+    let must_stop = || source.must_stop();
+    let mut begin = Begin {
+        engine,
+        server,
+        state,
+        must_stop: &must_stop,
+        plan: &plan,
+        publication,
+        beside: &mut beside,
+        changes: &mut changes,
+    };
+    let begun = begin.begin()?;
     let Some(begun) = begun else { return Ok(()) };
     let began = now();
     let mut stream = Streaming {
@@ -163,8 +174,8 @@ struct Streaming<'s> {
 }
 
 impl Streaming<'_> {
-    /// The stream has begun: rows of targets that have not followed it so far are not believed. Only now, for a row that
-    /// was stored while the slot was made may be older than its first change.
+    /// The stream has begun: rows of targets that have not followed it so far are not believed. Only now, for a row
+    /// that was stored while the slot was made may be older than its first change.
     fn begin(&mut self, believed: &[String]) -> Result<(), Error> {
         let new: Vec<_> =
             self.plan.targets.iter().filter(|target| !believed.contains(&target.name())).collect();

@@ -1,7 +1,7 @@
-//! A PostgreSQL 15 of the test's own, in a temporary directory.
+//! A PostgreSQL of the test's own, in a temporary directory: Debian's 15, or 17.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,9 @@ use crate::drivers::place::Place;
 
 /// Where Debian puts the programs that are not on the search path.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
+
+/// Where `cargo xtask tools` puts those of version 17.
+const PROGRAMS_17: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/drivers/postgresql-17/bin");
 
 /// Making a cluster and starting it takes a few seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -21,6 +24,7 @@ pub(crate) struct PostgreSql {
     pub(crate) place: Place,
     folder: Folder,
     settings: Vec<String>,
+    programs: PathBuf,
 }
 
 impl PostgreSql {
@@ -30,15 +34,50 @@ impl PostgreSql {
 
     /// With settings of the test's own. The role `cache` must show its password by SCRAM, all others are believed.
     pub(crate) fn start_with(settings: &[&str]) -> Self {
+        Self::start_by(Path::new(PROGRAMS), settings)
+    }
+
+    /// Version 17. Its programs may lie where their user cannot read them; then there is none.
+    pub(crate) fn start_17(settings: &[&str]) -> Option<Self> {
+        let programs = Path::new(PROGRAMS_17);
+        let runs = run(unprivileged(programs, "postgres").arg("--version")).0 == Some(0);
+        runs.then(|| Self::start_by(programs, settings))
+    }
+
+    /// A standby of this server, which is stopped while its files are copied.
+    pub(crate) fn standby(&mut self, settings: &[&str]) -> Self {
+        let folder = Folder::new();
+        self.stop();
+        let copied = run(Command::new("cp").arg("-a").arg(self.folder.0.join("data")).arg(&folder.0));
+        assert_eq!(copied.0, Some(0), "{}", copied.2);
+        std::fs::write(folder.0.join("data/standby.signal"), "").unwrap();
+        if is_root() {
+            assert_eq!(run(Command::new("chown").args(["-R", "postgres"]).arg(&folder.0)).0, Some(0));
+        }
+        self.start_again();
+        let mut all = self.settings.clone();
+        all.push(format!(
+            "primary_conninfo=host=127.0.0.1 port={} user=postgres dbname=postgres",
+            self.place.port
+        ));
+        all.extend(settings.iter().map(|setting| (*setting).to_owned()));
+        let place = Place { port: free_port(), sockets: folder.0.clone(), ..self.place.clone() };
+        let child = serve(&self.programs, &folder, place.port, &all);
+        let server = Self { child, place, folder, settings: all, programs: self.programs.clone() };
+        server.wait_until_it_serves();
+        server
+    }
+
+    fn start_by(programs: &Path, settings: &[&str]) -> Self {
         let folder = Folder::new();
         let data = folder.0.join("data");
         if is_root() {
             assert_eq!(run(Command::new("chown").arg("postgres").arg(&folder.0)).0, Some(0));
         }
-        let mut initdb = unprivileged("initdb");
+        let mut initdb = unprivileged(programs, "initdb");
         initdb.args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-D"]);
         let (code, out, error) = run(initdb.arg(&data));
-        assert_eq!(code, Some(0), "initdb, of the package postgresql-15\n{out}{error}");
+        assert_eq!(code, Some(0), "initdb, in {}\n{out}{error}", programs.display());
         let rules = data.join("pg_hba.conf");
         let known = std::fs::read_to_string(&rules).unwrap();
         std::fs::write(
@@ -58,8 +97,8 @@ impl PostgreSql {
             database: "postgres",
             memcached: None,
         };
-        let child = serve(&folder, port, &settings);
-        let server = Self { child, place, folder, settings };
+        let child = serve(programs, &folder, port, &settings);
+        let server = Self { child, place, folder, settings, programs: programs.to_owned() };
         server.wait_until_it_serves();
         server
     }
@@ -77,7 +116,7 @@ impl PostgreSql {
 
     /// Starts it again with what it has.
     pub(crate) fn start_again(&mut self) {
-        self.child = serve(&self.folder, self.place.port, &self.settings);
+        self.child = serve(&self.programs, &self.folder, self.place.port, &self.settings);
         self.wait_until_it_serves();
     }
 
@@ -104,9 +143,9 @@ impl Drop for PostgreSql {
     }
 }
 
-fn serve(folder: &Folder, port: u16, settings: &[String]) -> Child {
+fn serve(programs: &Path, folder: &Folder, port: u16, settings: &[String]) -> Child {
     let log = File::options().create(true).append(true).open(folder.0.join("log")).unwrap();
-    let mut server = unprivileged("postgres");
+    let mut server = unprivileged(programs, "postgres");
     server.arg("-D").arg(folder.0.join("data")).args(["-p", &port.to_string()]).arg("-k").arg(&folder.0);
     let own = ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=32MB"];
     for setting in own.into_iter().chain(settings.iter().map(String::as_str)) {
@@ -116,8 +155,8 @@ fn serve(folder: &Folder, port: u16, settings: &[String]) -> Child {
 }
 
 /// One of PostgreSQL's programs, which refuse to run as root.
-fn unprivileged(program: &str) -> Command {
-    let path = Path::new(PROGRAMS).join(program);
+fn unprivileged(programs: &Path, program: &str) -> Command {
+    let path = programs.join(program);
     if !is_root() {
         return Command::new(path);
     }

@@ -12,7 +12,10 @@ fn the_metrics_follow_the_source() {
     let daemon = cache_with(&database, &["--http-port", &port.to_string()]);
     let mut client = daemon.daemon.connect();
     fill(&daemon, &mut client);
-    psql(&database.place, "BEGIN; DELETE FROM product WHERE id < 3; UPDATE product SET price = 0 WHERE id = 3; COMMIT");
+    psql(
+        &database.place,
+        "BEGIN; DELETE FROM product WHERE id < 3; UPDATE product SET price = 0 WHERE id = 3; COMMIT",
+    );
     until_stored(&daemon, &mut client, &[4, 5, 6, 7, 8, 9, 10]);
     psql(&database.place, "SELECT pg_terminate_backend(pid) FROM pg_stat_replication");
     until("it was lost", || psql(&daemon.place, "SELECT reconnects FROM sqlcached_sources") == "1");

@@ -1,0 +1,266 @@
+//! What goes wrong between a source and us: the network, and definitions that change there.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::{TABLE, asked, cache, fill, make_shop, psql, server, shop, stored, until, until_stored, wait};
+use crate::drivers::place::SqlDaemon;
+use crate::drivers::postgresql::PostgreSql;
+use crate::skipped;
+
+/// Carries bytes between the daemon and its source, as a network does: late, or not at all.
+struct Network {
+    port: u16,
+    /// Where it leads.
+    to: Arc<AtomicU16>,
+    /// Milliseconds that each piece takes; [`CUT`]: none arrives, and nobody is told.
+    delay: Arc<AtomicU64>,
+}
+
+const CUT: u64 = u64::MAX;
+
+impl Network {
+    fn to(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (own, delay) = (listener.local_addr().unwrap().port(), Arc::new(AtomicU64::new(0)));
+        let (all, to) = (Arc::clone(&delay), Arc::new(AtomicU16::new(port)));
+        let target = Arc::clone(&to);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let to = ("127.0.0.1", target.load(Ordering::Relaxed));
+                // Nobody is there: the client is told by the end of its connection.
+                let (Ok(client), Ok(source)) = (client, TcpStream::connect(to)) else { continue };
+                carry(client.try_clone().unwrap(), source.try_clone().unwrap(), Arc::clone(&all));
+                carry(source, client, Arc::clone(&all));
+            }
+        });
+        Self { port: own, to, delay }
+    }
+
+    fn takes(&self, ms: u64) {
+        self.delay.store(ms, Ordering::Relaxed);
+    }
+}
+
+/// A piece that meets a cut is lost with its connection: as for TCP, no later one can arrive in its place.
+fn carry(mut from: TcpStream, mut to: TcpStream, delay: Arc<AtomicU64>) {
+    thread::spawn(move || {
+        let mut bytes = [0; 65_536];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            match delay.load(Ordering::Relaxed) {
+                CUT => loop {
+                    thread::sleep(Duration::from_secs(60));
+                },
+                ms => thread::sleep(Duration::from_millis(ms)),
+            }
+            if to.write_all(&bytes[..count]).is_err() {
+                return;
+            }
+        }
+        let _closed = to.shutdown(std::net::Shutdown::Both);
+    });
+}
+
+/// A daemon that reaches its source by a network.
+fn cache_behind(network: &Network, database: &PostgreSql, slot: bool) -> SqlDaemon {
+    let daemon = SqlDaemon::start(&[]);
+    psql(&daemon.place, &server(database));
+    psql(
+        &daemon.place,
+        &format!("ALTER SERVER pg OPTIONS (SET port '{}', ADD connect_timeout '1')", network.port),
+    );
+    if slot {
+        psql(&daemon.place, "ALTER SERVER pg OPTIONS (ADD slot 'cache')");
+    }
+    psql(&daemon.place, TABLE);
+    wait(&daemon, "streaming");
+    daemon
+}
+
+/// A slow network makes changes late, and the lag says so.
+#[test]
+fn a_slow_network_is_lag() {
+    let database = shop(&[]);
+    let network = Network::to(database.place.port);
+    let daemon = cache_behind(&network, &database, false);
+    let mut client = daemon.daemon.connect();
+    network.takes(100);
+    until("the lag is known", || psql(&daemon.place, "SELECT lag_ms >= 100 FROM sqlcached_sources") == "t");
+    fill(&daemon, &mut client);
+    psql(&database.place, "UPDATE product SET price = 7 WHERE id = 3");
+    until_stored(&daemon, &mut client, &[1, 2, 4, 5, 6, 7, 8, 9, 10]);
+}
+
+/// A network that carries nothing any more tells nobody. Rows go all the same, within twice `max_lag`; when it is back,
+/// the slot is taken from our own connection that the source believes in still.
+#[test]
+fn a_cut_network_is_noticed() {
+    let database = shop(&["max_slot_wal_keep_size=1GB", "wal_sender_timeout=10min"]);
+    let network = Network::to(database.place.port);
+    let daemon = cache_behind(&network, &database, true);
+    let mut client = daemon.daemon.connect();
+    fill(&daemon, &mut client);
+    network.takes(CUT);
+    let began = std::time::Instant::now();
+    until_stored(&daemon, &mut client, &[]);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(8), "max_lag is 2 s, and rows were there for {took:?}");
+    psql(&database.place, "UPDATE product SET price = 7 WHERE id = 3");
+    network.takes(0);
+    wait(&daemon, "streaming");
+    let facts = "SELECT coalesce(last_break, 'none') FROM sqlcached_sources";
+    assert_eq!(psql(&daemon.place, facts), "none", "the slot's stream goes on");
+    fill(&daemon, &mut client);
+    psql(&database.place, "UPDATE product SET price = 8 WHERE id = 4");
+    until_stored(&daemon, &mut client, &[1, 2, 3, 5, 6, 7, 8, 9, 10]);
+}
+
+/// What the stream does not tell: tables that go, tables that are not published any more.
+#[test]
+fn definitions_that_the_stream_does_not_tell() {
+    let database = shop(&[]);
+    let daemon = cache(&database);
+    let (mut client, source) = (daemon.daemon.connect(), &database.place);
+    let lost = |state: &str| {
+        until(&format!("it is lost with {state}"), || {
+            psql(&daemon.place, "SELECT last_error FROM sqlcached_sources").contains(state)
+        });
+    };
+    for (change, back, state) in [
+        ("ALTER PUBLICATION cache DROP TABLE review", "ALTER PUBLICATION cache ADD TABLE review", "42704"),
+        ("ALTER TABLE review REPLICA IDENTITY DEFAULT", "ALTER TABLE review REPLICA IDENTITY FULL", "55000"),
+        (
+            "DROP TABLE review",
+            "CREATE TABLE review (id INT PRIMARY KEY, product_id INT, body TEXT);
+             ALTER TABLE review REPLICA IDENTITY FULL; ALTER PUBLICATION cache ADD TABLE review",
+            "42P01",
+        ),
+    ] {
+        fill(&daemon, &mut client);
+        psql(source, change);
+        lost(state);
+        until_stored(&daemon, &mut client, &[]);
+        psql(source, back);
+        wait(&daemon, "streaming");
+    }
+    fill(&daemon, &mut client);
+    // Types that change, and what is known by them.
+    psql(source, "ALTER TABLE product ALTER COLUMN id TYPE BIGINT");
+    wait(&daemon, "streaming");
+    until("all is settled", || psql(&daemon.place, "SELECT max(unsettled) FROM sqlcached_sources") == "0");
+    fill(&daemon, &mut client);
+    psql(source, "UPDATE product SET price = 3 WHERE id = 3; INSERT INTO review VALUES (1, 5, 'x')");
+    until_stored(&daemon, &mut client, &[1, 2, 4, 6, 7, 8, 9, 10]);
+}
+
+/// Each kind of replica identity, partitions, generated columns, a publication by schema: what can be told is, and what
+/// cannot is refused.
+#[test]
+fn identities_partitions_and_generated_columns() {
+    let database = shop(&[]);
+    let daemon = SqlDaemon::start(&[]);
+    let source = &database.place;
+    psql(
+        source,
+        "CREATE TABLE offer (id INT PRIMARY KEY, shop INT NOT NULL, item INT NOT NULL, twice INT GENERATED ALWAYS AS (item * 2) STORED);
+         CREATE UNIQUE INDEX offer_of ON offer (shop, item);
+         ALTER TABLE offer REPLICA IDENTITY USING INDEX offer_of;
+         CREATE TABLE measure (id INT, year INT, value INT, PRIMARY KEY (id, year)) PARTITION BY LIST (year);
+         CREATE TABLE measure_1 PARTITION OF measure FOR VALUES IN (1);
+         CREATE TABLE measure_2 PARTITION OF measure FOR VALUES IN (2);
+         ALTER PUBLICATION cache ADD TABLE offer, measure",
+    );
+    psql(&daemon.place, &server(&database));
+    let table = |name: &str, depends: &str| {
+        format!(
+            "CREATE TABLE {name} (id INT PRIMARY KEY, body TEXT) WITH (prefix = '{name}:', value = 'body', source = 'pg', depends = '{depends}')"
+        )
+    };
+    for (depends, state, hint) in [
+        ("offer(id)", "55000", "REPLICA IDENTITY"),
+        ("offer(twice => id)", "0A000", "computed from"),
+        ("measure(id)", "42704", "publish_via_partition_root"),
+    ] {
+        let said = asked(&daemon.place, &table("t", depends)).unwrap_err();
+        assert!(said.contains(state) && said.contains(hint), "{depends}: {said}");
+    }
+    psql(source, "ALTER PUBLICATION cache SET (publish_via_partition_root = true)");
+    psql(&daemon.place, &table("page", "offer(item => id), measure(id)"));
+    wait(&daemon, "streaming");
+    let mut client = daemon.daemon.connect();
+    psql(
+        source,
+        "INSERT INTO offer VALUES (1, 1, 1), (2, 1, 2); INSERT INTO measure VALUES (3, 1, 0), (4, 2, 0)",
+    );
+    fill_when_settled(&daemon, &mut client);
+    // By an index: the old row tells its columns, also where the key of the table stays.
+    psql(source, "UPDATE offer SET item = 5 WHERE id = 1");
+    until_stored(&daemon, &mut client, &[2, 3, 4, 6, 7, 8, 9, 10]);
+    psql(source, "DELETE FROM offer WHERE id = 2");
+    until_stored(&daemon, &mut client, &[3, 4, 6, 7, 8, 9, 10]);
+    // A row of a partition, one that moves to another, one of a partition that was made later.
+    psql(source, "UPDATE measure SET value = 1 WHERE id = 3");
+    until_stored(&daemon, &mut client, &[4, 6, 7, 8, 9, 10]);
+    psql(source, "UPDATE measure SET year = 1 WHERE id = 4");
+    until_stored(&daemon, &mut client, &[6, 7, 8, 9, 10]);
+    psql(
+        source,
+        "CREATE TABLE measure_3 PARTITION OF measure FOR VALUES IN (3); INSERT INTO measure VALUES (6, 3, 0)",
+    );
+    until_stored(&daemon, &mut client, &[7, 8, 9, 10]);
+    psql(source, "ALTER TABLE measure DETACH PARTITION measure_3; TRUNCATE measure_1");
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(stored(&mut client), [7, 8, 9, 10], "a partition that is emptied is not the table");
+}
+
+fn fill_when_settled(daemon: &SqlDaemon, client: &mut crate::client::Client) {
+    until("all is applied", || {
+        psql(&daemon.place, "SELECT transactions >= 1 AND unsettled = 0 FROM sqlcached_sources") == "t"
+    });
+    fill(daemon, client);
+}
+
+/// The primary goes, and its standby takes its place: with a copy of the slot no change is missed, but rows may have
+/// been made of commits that the standby never had.
+#[test]
+fn a_promoted_standby_is_followed() {
+    let settings = ["wal_level=logical", "max_slot_wal_keep_size=1GB", "hot_standby_feedback=on"];
+    let Some(mut primary) = PostgreSql::start_17(&settings) else {
+        return skipped("PostgreSQL 17 is not there, or its user cannot read it");
+    };
+    make_shop(&primary.place);
+    psql(&primary.place, "SELECT pg_create_physical_replication_slot('standby', true)");
+    let standby = primary.standby(&["primary_slot_name=standby", "sync_replication_slots=on"]);
+    let network = Network::to(primary.place.port);
+    let daemon = cache_behind(&network, &primary, true);
+    assert_eq!(
+        psql(&primary.place, "SELECT failover FROM pg_replication_slots WHERE slot_name = 'cache'"),
+        "t"
+    );
+    let mut client = daemon.daemon.connect();
+    fill(&daemon, &mut client);
+    psql(&primary.place, "UPDATE product SET price = 7 WHERE id = 1");
+    until_stored(&daemon, &mut client, &[2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    until("the standby has the slot and the change", || {
+        psql(
+            &standby.place,
+            "SELECT synced AND NOT temporary FROM pg_replication_slots WHERE slot_name = 'cache'",
+        ) == "t"
+            && psql(&standby.place, "SELECT price FROM product WHERE id = 1") == "7"
+    });
+    primary.stop();
+    network.to.store(standby.place.port, Ordering::Relaxed);
+    psql(&standby.place, "SELECT pg_promote()");
+    psql(&standby.place, "UPDATE product SET price = 8 WHERE id = 2");
+    wait(&daemon, "streaming");
+    let facts = psql(&daemon.place, "SELECT slot, last_break FROM sqlcached_sources");
+    assert!(facts.starts_with("cache|the source was promoted"), "{facts}");
+    assert_eq!(stored(&mut client), [] as [u32; 0]);
+    fill(&daemon, &mut client);
+    psql(&standby.place, "UPDATE product SET price = 9 WHERE id = 3");
+    until_stored(&daemon, &mut client, &[1, 2, 4, 5, 6, 7, 8, 9, 10]);
+}
