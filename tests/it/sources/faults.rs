@@ -49,11 +49,11 @@ impl Network {
 /// A piece that meets a cut is lost with its connection: as for TCP, no later one can arrive in its place.
 fn carry(mut from: TcpStream, mut to: TcpStream, delay: Arc<AtomicU64>) {
     thread::spawn(move || {
-        let mut bytes = [0; 65_536];
+        let mut bytes = vec![0; 65_536];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
             match delay.load(Ordering::Relaxed) {
                 CUT => loop {
-                    thread::sleep(Duration::from_secs(60));
+                    thread::sleep(Duration::from_mins(1));
                 },
                 ms => thread::sleep(Duration::from_millis(ms)),
             }
@@ -117,6 +117,65 @@ fn a_cut_network_is_noticed() {
     fill(&daemon, &mut client);
     psql(&database.place, "UPDATE product SET price = 8 WHERE id = 4");
     until_stored(&daemon, &mut client, &[1, 2, 3, 5, 6, 7, 8, 9, 10]);
+}
+
+/// Commits of the outage in the next test; at 5,000 a second an hour has 18,000,000 (`COMMITS=n` for more).
+const COMMITS: u64 = 50_000;
+
+/// A source that is cut off and goes on: its log waits there, and nothing here. When it is back, the changes take no
+/// more memory than those of a short time, and what each takes of the processor is printed.
+#[test]
+fn an_outage_takes_no_memory() {
+    let commits = std::env::var("COMMITS").ok().and_then(|text| text.parse().ok()).unwrap_or(COMMITS);
+    let database = shop(&["max_slot_wal_keep_size=4GB", "max_wal_size=8GB"]);
+    let network = Network::to(database.place.port);
+    let daemon = cache_behind(&network, &database, true);
+    let mut client = daemon.daemon.connect();
+    fill(&daemon, &mut client);
+    let before = daemon.daemon.resident_bytes();
+    network.takes(CUT);
+    let began = std::time::Instant::now();
+    psql(
+        &database.place,
+        &format!(
+            "DO $$ BEGIN FOR n IN 1..{commits} LOOP
+                 UPDATE product SET price = n WHERE id = n % 10 + 1; COMMIT;
+             END LOOP; END $$"
+        ),
+    );
+    let (took, away) = (began.elapsed(), daemon.daemon.resident_bytes());
+    until_stored(&daemon, &mut client, &[]);
+    let cpu = cpu_ticks(&daemon);
+    network.takes(0);
+    let back = std::time::Instant::now();
+    wait(&daemon, "streaming");
+    let lsn = psql(&database.place, "SELECT pg_current_wal_lsn()");
+    until("it is applied", || {
+        psql(&daemon.place, &format!("SELECT wait_for_source('pg', '{lsn}', '30 s')")) == "t"
+    });
+    let events: u64 = psql(&daemon.place, "SELECT events FROM sqlcached_sources").parse().unwrap();
+    assert!(events >= commits, "{events} events of {commits} commits");
+    let after = daemon.daemon.resident_bytes();
+    println!(
+        "{commits} commits in {took:?} while cut off: {} KiB more; applied {:?} after the network was back: {} KiB more, {:.1} us of the processor each",
+        away.saturating_sub(before) >> 10,
+        back.elapsed(),
+        after.saturating_sub(before) >> 10,
+        (cpu_ticks(&daemon) - cpu) as f64 * 10_000.0 / events as f64,
+    );
+    assert!(away.saturating_sub(before) < 16 << 20 && after.saturating_sub(before) < 48 << 20);
+}
+
+/// Hundredths of a second that the source's thread took.
+fn cpu_ticks(daemon: &SqlDaemon) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", daemon.daemon.pid())).unwrap();
+    let stats = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+    let ours = stats.filter(|stat| stat.contains("(source-"));
+    let ticks = |stat: String| -> u64 {
+        let rest = stat.rsplit(") ").next().unwrap_or_default().to_owned();
+        rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+    };
+    ours.map(ticks).sum()
 }
 
 /// What the stream does not tell: tables that go, tables that are not published any more.

@@ -325,6 +325,53 @@ fn kill_9_at_any_moment_leaves_no_old_row() {
     assert!(kept >= kills, "a restart is warm: {kept} rows in {kills} rounds");
 }
 
+/// What was applied once and is not yet shown by the source is not confirmed to it: a process that takes over has it
+/// again, and so the second look at it. Otherwise a fill from before that moment would stay.
+#[test]
+fn a_change_that_the_source_does_not_show_comes_again() {
+    let database = shop(&["max_slot_wal_keep_size=1GB"]);
+    let mut daemon = warm(&database);
+    let source = &database.place;
+    drop(filled(&daemon));
+    psql(source, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    psql(source, "SELECT pg_reload_conf()");
+    until("commits wait", || psql(source, "SHOW synchronous_standby_names") == "nobody");
+    let mut update = source.program("psql");
+    let mut update =
+        update.args(["-X", "-q", "-c", "UPDATE product SET name = 'new' WHERE id = 1"]).spawn().unwrap();
+    until("the change was streamed", || psql(&daemon.place, "SELECT events FROM sqlcached_sources") == "1");
+    let confirmed = "SELECT confirmed_flush_lsn FROM pg_replication_slots";
+    // Positions are confirmed meanwhile, as each second.
+    let before = psql(source, "SELECT pg_current_wal_lsn()");
+    until_received(&daemon, &before);
+    let mut client = daemon.daemon.connect();
+    for _ in 0..2 {
+        let place = psql(source, confirmed);
+        assert_eq!(client.set("page:1", b"product 1"), "STORED");
+        thread::sleep(Duration::from_millis(1_500));
+        assert_eq!(psql(source, &format!("SELECT '{place}'::pg_lsn < '{before}'")), "t");
+        daemon.daemon.kill();
+        daemon.daemon.restart();
+        client = daemon.daemon.connect();
+        assert_eq!(client.get("page:1"), None, "the change came again");
+        assert_eq!(stored(&mut client), ALL[1..]);
+    }
+    // And is looked at again when the source shows it.
+    assert_eq!(client.set("page:1", b"product 1"), "STORED");
+    psql(source, "ALTER SYSTEM RESET synchronous_standby_names");
+    psql(source, "SELECT pg_reload_conf()");
+    update.wait().unwrap();
+    until("the old page is gone", || client.get("page:1").is_none());
+    assert_eq!(last_break(&daemon), "none");
+}
+
+/// Waits until the stream was applied so far, be it shown or not.
+fn until_received(daemon: &SqlDaemon, lsn: &str) {
+    until("it is applied", || {
+        psql(&daemon.place, &format!("SELECT wait_for_source('pg', '{lsn}', '30 s')")) == "t"
+    });
+}
+
 /// With `on_lag = 'stale'` rows that may have missed changes stay: one client is asked for each, and what was read
 /// before the new stream began is refused.
 #[test]

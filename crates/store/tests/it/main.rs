@@ -14,6 +14,7 @@ mod dropped;
 mod elements;
 mod eviction;
 mod expiry;
+mod followed;
 mod generated;
 mod hours;
 mod in_place;
