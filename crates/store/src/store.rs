@@ -132,7 +132,7 @@ impl Store {
         let fits = bytes <= self.arena.private().reserved_bytes();
         if fits {
             self.memory_bytes.store(bytes, Ordering::Relaxed);
-            self.share_memory();
+            self.share_memory(self.now());
         }
         fits
     }

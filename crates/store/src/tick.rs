@@ -26,11 +26,11 @@ impl Store {
         self.checkpoint(now);
         self.arena.heartbeat(self.clock.now_ns());
         self.arena.sweep_pages();
-        self.share_memory();
+        self.share_memory(now);
         self.arena.take_hits(now);
         // What is put off is found again.
         let _put_off = self.expire_with_pauses(SEGMENTS_PER_TICK, now, pause);
-        for table in self.catalog().tables() {
+        for table in self.catalog().limited_tables() {
             self.settle_operations(&table.state);
             self.keep_to_rows(table, ROWS_PER_TICK, now);
             self.shrink_to_memory(table, SEGMENTS_PER_TICK);

@@ -74,7 +74,7 @@ impl Store {
         store.begin_recovery();
         store.checkpoint(store.now());
         store.resume_flush();
-        store.share_memory();
+        store.share_memory(store.now());
         Ok(Opened { store, start })
     }
 

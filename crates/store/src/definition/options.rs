@@ -366,6 +366,11 @@ impl TableOptions {
         Ok(())
     }
 
+    /// Whether the table has a bound of its own that somebody has to look after.
+    pub(crate) fn limits_itself(&self) -> bool {
+        self.max_rows.is_some() || self.max_memory.is_some() || self.max_ops.is_some()
+    }
+
     /// How dear its rows are beside those of other tables, in hundredths.
     pub fn weight_or_default(&self) -> u32 {
         self.weight.unwrap_or(WEIGHT_DEFAULT)

@@ -36,7 +36,7 @@ impl Memory {
     pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let state = &work.table.state;
         if !self.arena.of(segment).close(segment) {
-            self.enlist(&mut state.queues.lock(), segment, self.arena.private().last_stamp());
+            self.put_back(state, segment);
             return false;
         }
         let mut scratch = Scratch::default();
@@ -48,7 +48,7 @@ impl Memory {
             self.give_up(state, work.queue, segment);
         } else {
             // It stays closed: until the next attempt its rows are copied to readers, not held for them.
-            self.enlist(&mut state.queues.lock(), segment, self.arena.private().last_stamp());
+            self.put_back(state, segment);
         }
         emptied
     }

@@ -17,6 +17,7 @@ use arena::{Hash, Queue, SegmentId};
 use parking_lot::Mutex;
 
 use self::eviction::Evictions;
+use self::share::HeapShare;
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
@@ -32,6 +33,7 @@ use std::ops::ControlFlow;
 
 mod compact;
 mod empty;
+mod look;
 mod pressure;
 mod rows;
 mod take;
@@ -93,6 +95,7 @@ pub struct Memory {
     /// Whether live rows make room for others.
     evictions: AtomicBool,
     evictions_seen: Evictions,
+    heap_share: HeapShare,
     /// Bytes of the segments that rows received in place hold.
     pub(crate) in_place_bytes: AtomicU64,
     pub(crate) row_bytes_max: usize,
@@ -114,6 +117,7 @@ impl Memory {
             cleaning: Mutex::new(()),
             evictions: AtomicBool::new(true),
             evictions_seen: Evictions::default(),
+            heap_share: HeapShare::default(),
             in_place_bytes: AtomicU64::new(0),
             row_bytes_max,
         }
@@ -151,15 +155,17 @@ impl Memory {
         }
         queues.set_open(&mut lists, queue, class, size, Some(fresh));
         if let Some(full) = seen {
-            self.seal(&mut lists, full);
+            self.seal(&table.state, &mut lists, full);
         }
+        drop(lists);
+        self.expect(&table.state, self.now().saturating_add(1));
         Ok(())
     }
 
     /// Closes a segment to writers and puts it at the end of its queue.
-    pub(crate) fn seal(&self, lists: &mut SealedLists, segment: SegmentId) {
+    pub(crate) fn seal(&self, state: &TableState, lists: &mut SealedLists, segment: SegmentId) {
         self.arena.of(segment).seal(segment);
-        self.enlist(lists, segment, self.arena.private().last_stamp());
+        self.enlist(state, lists, segment, self.arena.private().last_stamp());
     }
 
     /// Takes a segment out of its table's lists, to be emptied. False: somebody else did.
@@ -177,12 +183,12 @@ impl Memory {
     /// Gives a fresh segment back. Where a writer with an old idea of its number reserved in it, it waits in its list.
     pub(crate) fn discard(&self, table: &Table, queue: Queue, segment: SegmentId) {
         // Sealed first: no writer comes after the count was looked at.
-        self.seal(&mut table.state.queues.lock(), segment);
+        self.seal(&table.state, &mut table.state.queues.lock(), segment);
         if self.arena.of(segment).writers(segment) == 0 && self.take_sealed(table, segment) {
             if self.arena.of(segment).close(segment) {
                 self.give_up(&table.state, queue, segment);
             } else {
-                self.enlist(&mut table.state.queues.lock(), segment, self.arena.private().last_stamp());
+                self.put_back(&table.state, segment);
             }
         }
     }
@@ -197,7 +203,7 @@ impl Memory {
             .collect();
         for (queue, class, size, segment) in open {
             queues.set_open(&mut lists, queue, class, size, None);
-            self.seal(&mut lists, segment);
+            self.seal(&table.state, &mut lists, segment);
         }
     }
 

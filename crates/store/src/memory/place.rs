@@ -153,7 +153,7 @@ impl Memory {
         };
         let version = Version { location, segment, queue, bytes, expiry: 0, keep: Keep::default() };
         let placed = Placed { arena: &self.arena, version };
-        self.seal(&mut table.state.queues.lock(), segment);
+        self.seal(&table.state, &mut table.state.queues.lock(), segment);
         Ok(placed)
     }
 

@@ -43,9 +43,7 @@ impl Memory {
         let _cleaning = self.cleaning.lock();
         let _mutation = Mutation;
         let now = self.now();
-        // Looking through the segments is worth it once a tick: nothing comes due in between.
-        let may_expire = self.nothing_due.load(Ordering::Relaxed) != now;
-        if (may_expire && self.expire_segments(1, now) > 0) || self.compact_one(None, now) {
+        if self.expire_segments(1, now) > 0 || self.compact_one(None, now) {
             return true;
         }
         if !self.evicts() {

@@ -109,7 +109,7 @@ impl Memory {
             return None;
         }
         if !self.arena.of(segment).close(segment) {
-            self.enlist(&mut table.state.queues.lock(), segment, self.arena.private().last_stamp());
+            self.put_back(&table.state, segment);
             return None;
         }
         Some(Cursor { segment, word: 0 })

@@ -243,7 +243,7 @@ impl Recovery {
         let Some(table) = catalog.tables().find(|table| table.id() == tag.table) else {
             return self.purge_segment(segment);
         };
-        self.enlist(&mut table.state.queues.lock(), segment, self.arena.private().last_stamp());
+        self.put_back(&table.state, segment);
     }
 
     fn purge_segment(&self, segment: SegmentId) {

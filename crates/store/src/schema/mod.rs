@@ -16,6 +16,7 @@ use crate::schema::followed::AllFollowed;
 use crate::schema::open::Open;
 use crate::table::Table;
 use crate::table::catalog::{Apart, Catalog};
+use crate::table::due::AT_ONCE;
 use crate::time::Time;
 
 pub(crate) mod catalogue;
@@ -119,6 +120,8 @@ impl Schema {
         self.spread_flush(&catalog);
         step();
         self.catalog.store(Arc::new(catalog));
+        // Tables that came, or whose rules changed.
+        self.due.expect(AT_ONCE);
         failpoint::reach(Point::Defined);
         // Release: pairs with the Acquire in `generation`.
         self.generation.store(generation, Ordering::Release);

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use crate::clock::Tick;
 use crate::schema::Schema;
 use crate::table::catalog::Catalog;
+use crate::table::due::AT_ONCE;
 
 impl Schema {
     /// Tells every table of definitions that come into force when it is flushed.
@@ -36,14 +37,23 @@ impl Schema {
 
     /// Carries out what nobody has noticed, so that memory comes back and listeners hear of it.
     pub(crate) fn flush_all_due(&self, now: Tick) {
+        let is_due = |pending: &Option<Tick>| pending.is_some_and(|at| at <= now);
+        if !is_due(&self.pending_flush.lock()) {
+            return;
+        }
         let catalog = self.catalog();
         catalog
             .tables()
             .filter(|table| table.state.limits.is_flush_due(now))
             .for_each(|table| self.flush_due(table, now));
         let mut pending = self.pending_flush.lock();
-        if pending.is_some_and(|at| at <= now) {
+        if is_due(&pending) {
             *pending = None;
         }
+    }
+
+    /// Has the next tick look through all segments for rows whose time has come, due or not.
+    pub fn look_for_expired(&self) {
+        self.catalog().tables().for_each(|table| self.expect(&table.state, AT_ONCE));
     }
 }

@@ -49,6 +49,8 @@ pub struct Catalog {
     servers: Arc<[Arc<ServerDef>]>,
     /// Where names without a schema are looked for; empty: in `public`.
     path: Arc<[String]>,
+    /// The tables with a bound of their own on rows, memory or operations, by name.
+    limited: Vec<Arc<Table>>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
     prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
     /// Whether single columns were granted of any table.
@@ -78,6 +80,7 @@ impl Catalog {
             routines: routines.into(),
             servers: servers.into(),
             path: Arc::default(),
+            limited: Vec::new(),
             prefixes: Vec::new(),
             grants_columns: false,
         };
@@ -88,6 +91,8 @@ impl Catalog {
             catalog.grants_columns |= table.def().columns.iter().any(|column| !column.grants.is_empty());
             catalog.tables.insert(table.name().to_lowercase(), table);
         }
+        catalog.limited =
+            catalog.tables().filter(|table| table.def().options.limits_itself()).cloned().collect();
         catalog.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         catalog
     }
@@ -110,6 +115,11 @@ impl Catalog {
     /// All tables by name.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
+    }
+
+    /// The tables with a bound of their own on rows, memory or operations.
+    pub(crate) fn limited_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.limited.iter()
     }
 
     /// A view by its name, in any case.

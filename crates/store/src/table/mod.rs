@@ -3,6 +3,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod dropped;
+pub(crate) mod due;
 pub mod ghost;
 pub(crate) mod lookups;
 pub(crate) mod operations;
@@ -32,6 +33,7 @@ use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
 use crate::row::request::Expiry;
 use crate::scalar::{Refusal, SqlType};
+use crate::table::due::{AT_ONCE, Due};
 use crate::table::ghost::Ghost;
 use crate::table::lookups::Lookups;
 use crate::table::operations::Operations;
@@ -78,6 +80,8 @@ pub(crate) struct TableState {
     /// Indexes that every write keeps, also those still being built.
     pub(crate) maintained: Maintained,
     pub(crate) queues: Queues,
+    /// When a segment may come due.
+    pub(crate) due: Due,
     /// Serialises eviction within the table; taken before the queue lock.
     pub(crate) evicting: Mutex<Cursors>,
     pub(crate) ghost: Mutex<Ghost>,
@@ -498,6 +502,7 @@ impl TableState {
             schema: AtomicU32::new(0),
             maintained: Maintained::default(),
             queues: Queues::new(),
+            due: Due::default(),
             evicting: Mutex::default(),
             ghost: Mutex::new(Ghost::new(0)),
             ghost_used: AtomicBool::new(false),
@@ -523,6 +528,7 @@ impl TableState {
             self.operations.get_or_init(Box::default);
         }
         self.limits.apply(def);
+        self.due.expect(AT_ONCE);
     }
 }
 

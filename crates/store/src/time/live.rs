@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use arena::{Location, RowHead};
 
 use crate::clock::{Tick, moment_so_old};
+use crate::table::due::AT_ONCE;
 use crate::table::removal_cause::RemovalCause;
 use crate::table::{Table, TableState};
 use crate::time::Time;
@@ -103,7 +104,7 @@ impl Time {
             self.arena.wake_all();
         }
         // Whoever makes room next finds the flushed segments first.
-        self.nothing_due.store(0, Ordering::Relaxed);
+        self.expect(&table.state, AT_ONCE);
         self.removal_events.note_all(table);
     }
 }

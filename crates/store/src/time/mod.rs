@@ -9,6 +9,8 @@ use std::time::Duration;
 use arena::Arenas;
 
 use crate::clock::{Clock, Tick, age_at, moment_at};
+use crate::table::TableState;
+use crate::table::due::Due;
 use crate::table::removal_event::{RemovalEvent, RemovalEvents};
 
 pub(crate) mod live;
@@ -22,8 +24,8 @@ pub struct Time {
     pub(crate) clock: Clock,
     /// The tick whose first stamp was noted.
     checkpointed: AtomicU32,
-    /// The tick at which the last look through the sealed segments left none that was due.
-    pub(crate) nothing_due: AtomicU32,
+    /// When a segment of some table may come due.
+    pub(crate) due: Due,
     pub(crate) removal_events: RemovalEvents,
 }
 
@@ -33,7 +35,7 @@ impl Time {
             arena,
             clock,
             checkpointed: AtomicU32::new(0),
-            nothing_due: AtomicU32::new(0),
+            due: Due::default(),
             removal_events: RemovalEvents::default(),
         }
     }
@@ -89,10 +91,11 @@ impl Time {
         }
     }
 
-    /// Has the next tick look through all segments for rows whose time has come, due or not.
-    pub fn look_for_expired(&self) {
-        // Relaxed: a hint, as in `flush`.
-        self.nothing_due.store(0, Ordering::Relaxed);
+    /// Something of a table comes due at this moment, before what was known of it.
+    pub(crate) fn expect(&self, state: &TableState, moment: Tick) {
+        // The table first: who begins to look at all sees it.
+        state.due.expect(moment);
+        self.due.expect(moment);
     }
 
     /// The newest stamp drawn: no version that is read from now on is older than what stands there now.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use crate::table::due::AT_ONCE;
 use crate::table::operations::{BATCH_SHIFT, own_counter};
 use crate::table::{Table, TableState};
 use crate::time::Time;
@@ -49,7 +50,7 @@ impl Time {
             state.limits.flushed_below.fetch_max(below, Ordering::Release);
             self.arena.of(state.id).set_dead_below(state.id, below);
             // Whoever makes room next finds the dead segments first.
-            self.nothing_due.store(0, Ordering::Relaxed);
+            self.expect(state, AT_ONCE);
         }
     }
 }

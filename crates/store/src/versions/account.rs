@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use arena::{Location, SegmentId};
 
 use crate::row::version::Version;
-use crate::table::Table;
 use crate::table::queue::{SegmentSize, place};
 use crate::table::sealed::{SealedLists, SegmentKind, Standing, parts_dead};
+use crate::table::{Table, TableState};
 use crate::versions::Versions;
 use crate::versions::swap::Weight;
 
@@ -62,8 +62,21 @@ impl Versions {
     }
 
     /// Puts a sealed segment into the lists of its table, with the newest stamp that can be in it.
-    pub(crate) fn enlist(&self, lists: &mut SealedLists, segment: SegmentId, newest: u64) {
+    pub(crate) fn enlist(
+        &self,
+        state: &TableState,
+        lists: &mut SealedLists,
+        segment: SegmentId,
+        newest: u64,
+    ) {
         lists.push(self.standing(segment), newest, self.dead_parts(segment));
+        self.expect(state, self.now().saturating_add(1));
+    }
+
+    /// As [`Versions::enlist`], of a segment whose rows may be as new as the last write.
+    pub(crate) fn put_back(&self, state: &TableState, segment: SegmentId) {
+        let mut lists = state.queues.lock();
+        self.enlist(state, &mut lists, segment, self.arena.private().last_stamp());
     }
 
     /// Where a segment stands among the sealed ones of its table.

@@ -11,6 +11,7 @@ mod deadlines;
 mod definitions;
 mod definitions_torture;
 mod dropped;
+mod due;
 mod elements;
 mod eviction;
 mod expiry;

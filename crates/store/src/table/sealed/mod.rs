@@ -191,6 +191,12 @@ impl SealedLists {
         }
         taken
     }
+
+    /// A stamp that is not above the newest of any segment without deadlines; none if there is no such segment.
+    pub(crate) fn oldest_without_deadline(&self) -> Option<u64> {
+        let lists = self.lists.iter().map(|lists| &lists[usize::from(NO_DEADLINE_CLASS)]);
+        lists.filter(|list| !list.sealed.is_empty()).map(|list| list.least).min()
+    }
 }
 
 #[cfg(test)]
