@@ -15,7 +15,7 @@ const WATCHDOG_USEC: &str = "200000";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What `systemd-analyze security` may say of the unit at most, in tenths; memcached's has 48, redis's 12.
-const EXPOSURE_MAX: u32 = 14;
+const EXPOSURE_MAX: u32 = 12;
 
 /// systemd's end of the socket that `NOTIFY_SOCKET` names.
 struct Manager(UnixDatagram);

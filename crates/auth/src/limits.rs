@@ -15,6 +15,9 @@ pub const FILE_BYTES_MAX: usize = 4 << 20;
 /// Rounds of PBKDF2 for a new password: PostgreSQL's default, about a millisecond.
 pub const SCRAM_ITERATIONS: u32 = 4_096;
 
+/// Rounds of deriving a key between two offers of the processor to others: some 50 microseconds, a few requests' time.
+pub(crate) const SCRAM_ROUNDS_PER_PIECE: u32 = 256;
+
 /// The most rounds that a stored password may ask for: about 0.2 s, once a login at most.
 pub const SCRAM_ITERATIONS_MAX: u32 = 1_000_000;
 

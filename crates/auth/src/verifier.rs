@@ -5,10 +5,13 @@ use std::num::NonZeroU32;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use ring::{digest, hmac, pbkdf2};
+use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use crate::limits::{PASSWORD_BYTES_MAX, SALT_BYTES, SALT_BYTES_MAX, SCRAM_ITERATIONS, SCRAM_ITERATIONS_MAX};
+use crate::limits::{
+    PASSWORD_BYTES_MAX, SALT_BYTES, SALT_BYTES_MAX, SCRAM_ITERATIONS, SCRAM_ITERATIONS_MAX,
+    SCRAM_ROUNDS_PER_PIECE,
+};
 use crate::random;
 
 /// A SHA-256 hash or a key of that size.
@@ -99,9 +102,25 @@ fn keys(password: &str, iterations: NonZeroU32, salt: &[u8]) -> (Key, Key) {
     // Where SASLprep fails the bytes are taken as they are, as PostgreSQL has it.
     let prepared = stringprep::saslprep(password);
     let password = prepared.as_deref().unwrap_or(password);
-    let mut salted = Key::default();
-    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, password.as_bytes(), &mut salted);
+    let salted = salted(password, iterations, salt);
     (hash(&sign(&salted, &[b"Client Key"])), sign(&salted, &[b"Server Key"]))
+}
+
+/// PBKDF2 by HMAC-SHA-256. Rounds in pieces, with the processor offered to others in between: whoever answers clients
+/// waits for one piece and not for all, also where this thread could not be given a lower priority.
+fn salted(password: &str, iterations: NonZeroU32, salt: &[u8]) -> Key {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, password.as_bytes());
+    let mut round = hmac::sign(&key, &[salt, &1_u32.to_be_bytes()].concat());
+    let mut sum = Key::default();
+    sum.copy_from_slice(round.as_ref());
+    for number in 1..iterations.get() {
+        if number % SCRAM_ROUNDS_PER_PIECE == 0 {
+            std::thread::yield_now();
+        }
+        round = hmac::sign(&key, round.as_ref());
+        sum.iter_mut().zip(round.as_ref()).for_each(|(sum, byte)| *sum ^= byte);
+    }
+    sum
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> Key {
@@ -134,6 +153,17 @@ mod tests {
             "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:\
              wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
         );
+    }
+
+    #[test]
+    fn pieces_make_the_whole() {
+        use ring::pbkdf2::{PBKDF2_HMAC_SHA256, derive};
+        for rounds in [1, 2, SCRAM_ROUNDS_PER_PIECE, SCRAM_ROUNDS_PER_PIECE * 3 + 1] {
+            let rounds = NonZeroU32::new(rounds).unwrap();
+            let mut whole = Key::default();
+            derive(PBKDF2_HMAC_SHA256, rounds, b"salt", b"secret", &mut whole);
+            assert_eq!(salted("secret", rounds, b"salt"), whole, "{rounds}");
+        }
     }
 
     #[test]
