@@ -94,6 +94,10 @@ const CHECKS = {
       await page.keyboard.press("Enter");
       await page.waitForFunction((text) => document.querySelector("#details-body").textContent.includes(text), key);
       assert.strictEqual(await page.textContent("#details-title"), table);
+      // How long rows have to live: all of them, in one bar or several.
+      const lives = await page.$$eval("#details-body [aria-label='Times to live'] tbody tr", (rows) => rows.map((row) => row.textContent));
+      assert.ok(lives.length > 0 && lives.every((life) => /^(up to|more than|without end)/.test(life)), JSON.stringify(lives));
+      assert.match(await page.textContent("#details-body .oldest"), /^Oldest row: written \d+ (s|min|h)/);
       await axe(page);
       await page.click("#details-close");
     }
@@ -103,6 +107,28 @@ const CHECKS = {
     await page.waitForFunction((text) => document.querySelector("#slow").textContent.includes(text), CANARY);
     await page.waitForFunction(() => document.querySelector("#rules").textContent.includes("there is no expiry rule"));
     await page.waitForFunction(() => document.querySelector("#refusals").textContent.includes("nobody was refused"));
+  },
+
+  // What is written once more in colours is what is in the box, to the last sign.
+  async colours(page) {
+    const statement = `SELECT 'it''s', "a ""b""", $1, 42 /* ${SCRIPT}\n */ FROM t -- ${CANARY}\n`;
+    await page.fill("#statement", statement);
+    assert.strictEqual(await page.textContent("#paint"), `${statement}\n`);
+    const parts = await page.$$eval("#paint span", (spans) => spans.map((span) => [span.className, span.textContent]));
+    assert.deepStrictEqual(parts, [
+      ["word", "SELECT"], ["text", "'it''s'"], ["name", '"a ""b"""'], ["value", "$1"], ["digits", "42"],
+      ["note", `/* ${SCRIPT}\n */`], ["word", "FROM"], ["note", `-- ${CANARY}`],
+    ]);
+    await page.fill("#statement", "line and more words ".repeat(40) + "line\n".repeat(200));
+    await page.press("#statement", "Control+End");
+    await page.waitForFunction(() => {
+      const [box, paint] = ["statement", "paint"].map((id) => document.getElementById(id).scrollTop);
+      return box > 1000 && Math.abs(box - paint) < 2;
+    });
+    const same = await page.evaluate(() => ["statement", "paint"].map((id) => document.getElementById(id).scrollHeight));
+    assert.ok(Math.abs(same[0] - same[1]) < 30, `lines break at other places: ${same}`);
+    await page.fill("#statement", "'begun");
+    assert.deepStrictEqual(await page.$$eval("#paint span", (spans) => spans.map((span) => span.className)), ["text"]);
   },
 
   async completion(page) {

@@ -321,7 +321,7 @@ const sources = new Grid(at("sources"), [
 ], "there is no source");
 const rules = new Grid(at("rules"), [
   { name: "rule" }, { name: "table" }, { name: "condition" }, { name: "every" }, { name: "runs", ...NUMBER }, { name: "rows", ...NUMBER },
-  { name: "last run", show: clock }, { name: "last rows", ...NUMBER }, { name: "last ms", number: true, show: milliseconds }, { name: "error" },
+  { name: "last run", show: clock }, { name: "next run" }, { name: "last rows", ...NUMBER }, { name: "last ms", number: true, show: milliseconds }, { name: "error" },
 ], "there is no expiry rule");
 const refusals = new Grid(at("refusals"), [
   { name: "at", show: clock }, { name: "role" }, { name: "address" }, { name: "protocol" }, { name: "request" }, { name: "reason" },
@@ -347,17 +347,44 @@ function section(title, columns, rows, empty) {
   return [make("h3", title), box];
 }
 
-// The top prefixes and the largest rows of a table, from a sample.
+// Upper bounds of the times to live that are counted together, in seconds, and their names.
+const LIVES = [[10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 day"], [604800, "7 days"]];
+// Rows that are looked at for them: some milliseconds, however large the table is.
+const LOOKED_AT = 16384;
+const identifier = (name) => `"${name.replaceAll('"', '""')}"`;
+
+// How long rows of a table have to live, and how old its rows are.
+async function lives(name) {
+  const steps = LIVES.map(([end], step) => `WHEN _ttl <= ${end} THEN ${step}`).join(" ");
+  const { rows } = await sql(`SELECT CASE WHEN _ttl IS NULL THEN ${LIVES.length + 1} ${steps} ELSE ${LIVES.length} END AS step, count(*) AS rows, max(_age) AS age
+    FROM (SELECT _ttl, _age FROM ${identifier(name)} LIMIT ${LOOKED_AT}) AS seen GROUP BY 1 ORDER BY 1`);
+  const seen = rows.reduce((sum, [, own]) => sum + Number(own), 0);
+  const names = [...LIVES.map(([, words]) => `up to ${words}`), `more than ${LIVES[LIVES.length - 1][1]}`, "without end"];
+  const shares = rows.map(([step, own]) => {
+    const bar = make("span", undefined, "bar");
+    bar.style.width = `${Number(own) / seen * 12}rem`;
+    return [names[step], Number(own), percent(Number(own) / seen), bar];
+  });
+  const oldest = Math.max(...rows.map(([, , age]) => Number(age)));
+  const words = seen === 0 ? "no row" : `Oldest row: written ${duration(oldest)} ago${seen < LOOKED_AT ? "" : `, among ${count(seen)} that were looked at`}`;
+  const columns = [{ name: "ends in" }, { name: "rows", ...NUMBER }, { name: "share", number: true }, { name: "rows as a bar" }];
+  return [make("p", words, "oldest"), ...section("Times to live", columns, shares, "no row")];
+}
+
+// Times to live, the top prefixes and the largest rows of a table, from a sample.
 async function showTable(name) {
   open(name, make("p", "reading a sample"));
   try {
     const parameters = [name];
+    // Who may not read the rows sees the rest.
+    const times = lives(name).catch((error) => [make("p", `times to live: ${error.message}`, "error")]);
     const [prefixes, largest] = await Promise.all([
       sql("SELECT prefix, rows, bytes, mean_bytes FROM sqlcached_prefixes WHERE table_name = $1 ORDER BY bytes DESC LIMIT 25", { parameters }),
       sql("SELECT key, bytes FROM sqlcached_largest WHERE table_name = $1 ORDER BY bytes DESC LIMIT 25", { parameters }),
     ]);
     const size = { number: true, show: bytes };
     open(name,
+      ...await times,
       ...section("Prefixes of keys, estimated", [{ name: "prefix" }, { name: "rows", ...NUMBER }, { name: "bytes", ...size }, { name: "a row", ...size }], prefixes.rows, "the sample found no row"),
       ...section("Largest rows of the sample", [{ name: "key" }, { name: "bytes", ...size }], largest.rows, "the sample found no row"));
   } catch (error) { open(name, make("p", error.message, "error")); }
@@ -567,8 +594,18 @@ async function drawRest() {
   slow.fill(late.rows, off ? "log_min_duration_statement is off (-1): no statement is slow" : "no statement was slow");
   at("behind").hidden = behind.rows.length === 0;
   sources.fill(behind.rows);
-  rules.fill(due.rows);
+  rules.fill(due.rows.map((row) => [...row.slice(0, 7), nextRun(row[3], row[6]), ...row.slice(7)]));
   refusals.fill(refused.rows);
+}
+
+const SECONDS = { ms: 0.001, s: 1, min: 60, h: 3600, d: 86400 };
+
+// A rule runs again so long after the end of its last run.
+function nextRun(every, ended) {
+  const [, number, unit] = /^([\d.]+) ?([a-z]+)$/.exec(every) || [];
+  if (!ended || !SECONDS[unit]) return "soon";
+  const left = moment(ended) + number * SECONDS[unit] * 1000 - Date.now();
+  return left > 1000 ? `in ${duration(left / 1000)}` : "now";
 }
 
 let last = null;
@@ -716,6 +753,33 @@ async function names() {
   return known;
 }
 
+// --- Colours of the statement --------------------------------------------------------------------------------------
+
+const IS_WORD = new Set(KEYWORDS.map((word) => word.toLowerCase()));
+const TOKEN = new RegExp([
+  "(?<note>--[^\\n]*|\\/\\*[^]*?(?:\\*\\/|$))", "(?<text>'(?:[^']|'')*(?:'|$))", "(?<name>\"(?:[^\"]|\"\")*(?:\"|$))", "(?<value>\\$\\d+)",
+  "(?<digits>\\b\\d+(?:\\.\\d+)?\\b)", "(?<word>[A-Za-z_][A-Za-z_0-9]*)",
+].join("|"), "g");
+
+// Writes the statement once more behind the box, in colours: the box itself shows the caret alone.
+function paint() {
+  const [text, parts] = [at("statement").value, []];
+  let end = 0;
+  for (const found of text.matchAll(TOKEN)) {
+    const [kind] = Object.entries(found.groups).find(([, part]) => part !== undefined);
+    if (kind === "word" && !IS_WORD.has(found[0].toLowerCase())) continue;
+    parts.push(text.slice(end, found.index), make("span", found[0], kind));
+    end = found.index + found[0].length;
+  }
+  // A last empty line takes its place, too.
+  at("paint").replaceChildren(...parts, text.slice(end), "\n");
+  follow();
+}
+
+function follow() { at("paint").scrollTop = at("statement").scrollTop; }
+
+function write(text) { at("statement").value = text; paint(); }
+
 function wordAt() {
   const box = at("statement");
   const begun = /[A-Za-z_][A-Za-z_0-9]*$/.exec(box.value.slice(0, box.selectionStart));
@@ -754,6 +818,7 @@ function take(item) {
   const box = at("statement");
   const begin = box.selectionStart - wordAt().length;
   box.setRangeText(item.dataset.text, begin, box.selectionStart, "end");
+  paint();
   closeWords();
 }
 
@@ -769,7 +834,8 @@ at("statement").addEventListener("keydown", (event) => {
   event.preventDefault();
   act();
 });
-at("statement").addEventListener("input", () => { if (!at("words").hidden) offer(); });
+at("statement").addEventListener("scroll", follow);
+at("statement").addEventListener("input", () => { paint(); if (!at("words").hidden) offer(); });
 at("statement").addEventListener("blur", closeWords);
 
 at("form").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
@@ -780,7 +846,7 @@ at("explain").addEventListener("click", () => execute(`EXPLAIN QUERY PLAN ${at("
 at("stop").addEventListener("click", () => running && running.abort());
 at("csv").addEventListener("click", save);
 at("filter").addEventListener("input", (event) => { tables.wanted = event.target.value.toLowerCase(); tables.draw(); });
-at("history").addEventListener("change", (event) => { if (event.target.value) at("statement").value = event.target.value; });
+at("history").addEventListener("change", (event) => { if (event.target.value) write(event.target.value); });
 at("range").addEventListener("change", (event) => {
   resolution = Number(event.target.value);
   drawMarks();
@@ -791,8 +857,9 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Obje
 document.addEventListener("visibilitychange", () => { if (!document.hidden) turn(); });
 
 showHistory();
+paint();
 // A link brings a statement, and does not run it.
 if (location.hash.length > 1) {
-  try { at("statement").value = decodeURIComponent(location.hash.slice(1)); } catch { /* no statement of ours */ }
+  try { write(decodeURIComponent(location.hash.slice(1))); } catch { /* no statement of ours */ }
 }
 run();
