@@ -36,6 +36,8 @@ mod rules;
 mod service;
 mod settings;
 mod shared_memory;
+mod source_mirrors;
+mod source_modes;
 mod sources;
 mod stampede;
 mod start;

@@ -37,7 +37,7 @@ fn make_shop(place: &Place) {
 }
 
 /// What psql answers at a place.
-fn asked(place: &Place, sql: &str) -> Result<String, String> {
+pub(crate) fn asked(place: &Place, sql: &str) -> Result<String, String> {
     let mut psql = place.program("psql");
     let (code, out, error) = run(psql.args([
         "-X",
@@ -54,7 +54,7 @@ fn asked(place: &Place, sql: &str) -> Result<String, String> {
     if code == Some(0) { Ok(out.trim_end().to_owned()) } else { Err(error) }
 }
 
-fn psql(place: &Place, sql: &str) -> String {
+pub(crate) fn psql(place: &Place, sql: &str) -> String {
     asked(place, sql).unwrap_or_else(|error| panic!("{sql}\n{error}"))
 }
 
@@ -83,13 +83,13 @@ fn cache_with(database: &PostgreSql, flags: &[&str]) -> SqlDaemon {
     daemon
 }
 
-fn wait(daemon: &SqlDaemon, state: &str) {
+pub(crate) fn wait(daemon: &SqlDaemon, state: &str) {
     until(&format!("the source is {state}"), || {
         psql(&daemon.place, "SELECT state FROM sqlcached_sources") == state
     });
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < end, "it never came to this: {what}");

@@ -10,7 +10,7 @@ use sql::{
     SourceNote, SqlError, StatementFacts,
 };
 
-use store::definition::{Dependence, ServerDef};
+use store::definition::{ServerDef, TableDef};
 
 use crate::activity::{Happening, Who};
 use crate::engine::Engine;
@@ -25,8 +25,8 @@ impl Server for Engine {
         self.sources.all()
     }
 
-    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<Vec<SourceNote>, SqlError> {
-        self.sources.check(server, depends)
+    fn check_source(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
+        self.sources.check(server, table)
     }
 
     fn sessions(&self) -> Vec<SessionFacts> {

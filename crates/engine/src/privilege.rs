@@ -108,6 +108,15 @@ impl Mask {
 }
 
 impl Command {
+    /// Whether it changes rows.
+    #[inline]
+    pub(crate) const fn writes(self) -> bool {
+        const WRITING: Mask = Mask::of_rows(
+            Privileges::INSERT.and(Privileges::UPDATE).and(Privileges::DELETE).and(Privileges::TRUNCATE),
+        );
+        self.takes().0 & WRITING.0 != 0
+    }
+
     /// How the list of refusals calls it: by the memcached command that it is meant for.
     pub(crate) const fn name(self) -> &'static str {
         match self {

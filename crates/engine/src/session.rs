@@ -18,6 +18,9 @@ use crate::thread_context::ThreadContext;
 /// The SQLSTATE of what is not allowed.
 const NOT_ALLOWED: &str = "42501";
 
+/// Why nobody writes a table that mirrors another one.
+const MIRRORED: &str = "the table mirrors its source";
+
 /// What a session may do with a table.
 #[derive(Clone, Copy, Debug)]
 struct OnTable {
@@ -166,6 +169,9 @@ impl Session {
         key: &[u8],
         command: Command,
     ) -> Result<(), Answer> {
+        if command.writes() && context.has_mirrors() && context.way_to(key).table.is_mirror() {
+            return Err(Answer::NotAllowed(MIRRORED));
+        }
         let may = self.may.has(command.takes()) || self.may_with_table(context, key, command);
         if may { Ok(()) } else { Err(self.refused_key(context, key, command)) }
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use sql::{SourceFacts, SourceNote, SqlError};
 use store::Clock;
-use store::definition::{Dependence, ServerDef};
+use store::definition::{ServerDef, TableDef};
 
 /// Asks a source whether it can tell what changes.
-type Check = dyn Fn(&ServerDef, &[Dependence]) -> Result<Vec<SourceNote>, SqlError> + Send + Sync;
+type Check = dyn Fn(&ServerDef, &TableDef) -> Result<Vec<SourceNote>, SqlError> + Send + Sync;
 
 /// All sources that run.
 #[derive(Default)]
@@ -116,11 +116,7 @@ impl Sources {
     }
 
     /// Asks that; a program without connections to sources believes everything.
-    pub(crate) fn check(
-        &self,
-        server: &ServerDef,
-        depends: &[Dependence],
-    ) -> Result<Vec<SourceNote>, SqlError> {
-        self.check.get().map_or(Ok(Vec::new()), |check| check(server, depends))
+    pub(crate) fn check(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
+        self.check.get().map_or(Ok(Vec::new()), |check| check(server, table))
     }
 }

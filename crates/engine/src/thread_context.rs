@@ -86,6 +86,15 @@ impl ThreadContext {
         self.generation
     }
 
+    /// Whether any table mirrors one of a source.
+    #[inline]
+    pub(crate) fn has_mirrors(&mut self) -> bool {
+        if self.engine.store.generation() != self.generation {
+            self.refresh();
+        }
+        self.catalog.has_mirrors()
+    }
+
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -75,6 +75,8 @@ pub struct Identity {
     pub rights: Rights,
     /// The roles whose privileges the acting role has.
     pub roles: Arc<[String]>,
+    /// It applies the changes of a source, so it may write mirrors.
+    pub is_source: bool,
 }
 
 impl Identity {
@@ -98,6 +100,7 @@ impl Default for Identity {
             database: "sqlcached".to_owned(),
             rights: Rights::ALL,
             roles: Arc::default(),
+            is_source: false,
         }
     }
 }

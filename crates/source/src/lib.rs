@@ -10,10 +10,14 @@
 
 mod apply;
 mod batch;
+mod change;
 mod check;
+mod checker;
 mod error;
+mod fit;
 mod limits;
 mod login;
+mod mirror;
 mod pgoutput;
 mod plan;
 mod settle;
@@ -28,7 +32,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use engine::{Engine, SourceNote, SqlError};
-use store::definition::{Dependence, ServerDef};
+use store::definition::{ServerDef, TableDef};
 
 use apply::Applier;
 use limits::{RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
@@ -89,12 +93,14 @@ fn catch_up(engine: &Engine, running: &mut [Running], applier: &mut Applier) {
 }
 
 /// Asks a source whether it can tell what changes. What should be done there comes back.
-fn ask(server: &ServerDef, depends: &[Dependence]) -> Result<Vec<SourceNote>, SqlError> {
+fn ask(server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
     let mut connection = connect(server, Purpose::Questions)?;
-    let result = check::check(&mut connection, server, depends).and_then(|()| {
-        let note = server.option("slot").map(|_| slot::size_note(&mut connection)).transpose()?;
-        Ok(note.flatten().into_iter().collect())
-    });
+    let result = check::check(&mut connection, server, &table.dependences())
+        .and_then(|()| table.copied().map_or(Ok(()), |copied| fit::check(&mut connection, table, &copied)))
+        .and_then(|()| {
+            let note = server.option("slot").map(|_| slot::size_note(&mut connection)).transpose()?;
+            Ok(note.flatten().into_iter().collect())
+        });
     connection.end();
     Ok(result?)
 }

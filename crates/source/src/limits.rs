@@ -33,6 +33,38 @@ pub(crate) const MAX_LAG_MIN: Duration = Duration::from_secs(2);
 /// Most keys of one target in a batch: beyond, emptying the table is cheaper than looking for each.
 pub(crate) const KEYS_MAX: usize = 10_000;
 
+/// Most bytes of values that rows of one target have in a batch, and all that wait to be settled: beyond, rows are
+/// invalidated, whose keys are short.
+pub(crate) const VALUES_BYTES_MAX: usize = 16 << 20;
+
+/// Most rows that the checker compares in a second, and keeps in mind because they differed.
+pub(crate) const CHECKED_ROWS_MAX: usize = 1_000;
+
+/// Groups of the hash index in which the checker looks for rows: those of a table with many, and then those of one with
+/// few among many of others.
+pub(crate) const SAMPLE_GROUPS: [u64; 2] = [64, 32 << 10];
+
+/// Rows among which the checker chooses: some milliseconds.
+pub(crate) const SAMPLE_ROWS: usize = 4_096;
+
+/// Rows of a copy between two looks at the time: some milliseconds.
+pub(crate) const COPY_ROWS: u64 = 1_000;
+
+/// The first pause behind a copy that failed, and the longest: a table that does not fit is not copied without end.
+pub(crate) const COPY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+
+/// Keys, and bytes of values, from which a transaction under way is applied in parts where a table is mirrored, which
+/// cannot be emptied instead.
+pub(crate) const PART_KEYS: usize = 5_000;
+pub(crate) const PART_BYTES: usize = VALUES_BYTES_MAX / 4;
+
+/// Most keys that wait to be settled before the oldest half waits as one.
+pub(crate) const UNSETTLED_KEYS_MAX: usize = 500_000;
+
+/// Most pairs of a key that is settled and later transactions that wait, in which the key's newest row is looked for:
+/// some milliseconds.
+pub(crate) const SETTLE_LOOKS_MAX: usize = 100_000;
+
 /// Most bytes of a key that is looked for: larger ones are no keys of a cache, and the table is emptied.
 pub(crate) const KEY_BYTES_MAX: usize = 8 << 10;
 

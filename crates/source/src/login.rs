@@ -76,7 +76,12 @@ fn log_in(
         ("database", server.option("dbname").unwrap_or(user)),
         ("application_name", own_name()),
         ("client_encoding", "UTF8"),
+        // The texts of values, of which ours are made.
         ("DateStyle", "ISO"),
+        ("TimeZone", "UTC"),
+        ("IntervalStyle", "postgres"),
+        ("bytea_output", "hex"),
+        ("extra_float_digits", "1"),
     ];
     if purpose == Purpose::Changes {
         parameters.push(("replication", "database"));

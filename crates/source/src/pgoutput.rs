@@ -35,6 +35,8 @@ pub(crate) struct Relation {
     pub(crate) full: bool,
     /// Each column, and whether it comes with old rows.
     pub(crate) columns: Vec<(String, bool)>,
+    /// Their types, by PostgreSQL's numbers.
+    pub(crate) types: Vec<(u32, i32)>,
 }
 
 /// The columns of a row, in the table's order.
@@ -76,6 +78,7 @@ impl Reader {
             Read::Begin { xid, .. } => Message::Begin { xid },
             Read::Commit { commit_lsn, end_lsn, .. } => Message::Commit { at: commit_lsn, end: end_lsn },
             Read::Relation { relation_id, namespace, relation_name, replica_identity, columns } => {
+                let types = columns.iter().map(|column| (column.type_id, column.type_modifier)).collect();
                 let columns = columns.iter().map(|column| (column.name.to_string(), column.is_key()));
                 Message::Relation(Relation {
                     id: relation_id,
@@ -83,6 +86,7 @@ impl Reader {
                     name: relation_name.to_string(),
                     full: replica_identity == b'f',
                     columns: columns.collect(),
+                    types,
                 })
             }
             Read::Insert { relation_id, tuple } => {

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use store::definition::{Dependence, OnChange, OnLag, TableDef};
+use store::definition::{Copied, Dependence, Mode, OnChange, OnLag, TableDef};
 use store::{Catalog, Table};
 
 use crate::batch::{Batch, Keys};
+use crate::change::{Field, Key, Row};
 use crate::pgoutput::{Cell, Relation, Tuple};
 
 /// A table here that depends on a table there.
@@ -15,6 +16,12 @@ use crate::pgoutput::{Cell, Relation, Tuple};
 pub(crate) struct Target {
     pub(crate) table: Arc<Table>,
     pub(crate) on: Dependence,
+    /// Which columns its rows have of those there; none: they are made by others.
+    pub(crate) copied: Option<Copied>,
+    /// The statement that updates the row of a key; its parameters are the columns that are copied.
+    pub(crate) updates: Option<String>,
+    /// The beginning of the statement that writes a row of a mirror.
+    pub(crate) inserts: Option<String>,
     /// The statement that invalidates the rows of a key; none: every change empties the table.
     pub(crate) invalidates: Option<String>,
     /// The statement that empties it.
@@ -40,9 +47,7 @@ impl Plan {
             if !options.source.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(server)) {
                 continue;
             }
-            // What cannot be read was refused when it was written.
-            let all = options.depends.as_deref().and_then(|text| Dependence::read_all(text).ok());
-            targets.extend(all.unwrap_or_default().into_iter().map(|on| Target::new(table, on)));
+            targets.extend(table.def().dependences().into_iter().map(|on| Target::new(table, on)));
         }
         Self { generation: catalog.generation, targets }
     }
@@ -54,7 +59,10 @@ impl Plan {
 
     /// The number here of another plan's target.
     pub(crate) fn number_of(&self, target: &Target) -> Option<usize> {
-        self.targets.iter().position(|own| own.table.is_same(&target.table) && own.on == target.on)
+        let is_it = |own: &Target| {
+            own.table.is_same(&target.table) && own.on == target.on && own.copied == target.copied
+        };
+        self.targets.iter().position(is_it)
     }
 }
 
@@ -75,9 +83,59 @@ impl Target {
         };
         let invalidates = condition(def, &on).map(|condition| format!("{statement} WHERE {condition}"));
         let ages = (def.options.on_lag == OnLag::Stale).then(|| format!("UPDATE {name} SET _stale = TRUE"));
+        let copied = def.copied();
+        let updates = copied.as_ref().and_then(|copied| update(def, copied));
+        let inserts = copied.as_ref().filter(|_| table.is_mirror()).map(|copied| insert(def, copied));
         let (table, empties) = (Arc::clone(table), format!("TRUNCATE {name}"));
-        Self { table, on, invalidates, empties, ages }
+        Self { table, on, copied, updates, inserts, invalidates, empties, ages }
     }
+
+    /// Whether rows that are here become those of the source.
+    pub(crate) fn is_updated(&self) -> bool {
+        self.table.def().options.mode == Mode::Update && self.updates.is_some()
+    }
+
+    /// Whether it has all rows of the source's table.
+    pub(crate) fn is_mirror(&self) -> bool {
+        self.inserts.is_some()
+    }
+
+    /// The statement that writes a row of a mirror, whether it is here or not.
+    pub(crate) fn upserts(&self) -> Option<String> {
+        let (copied, inserts) = (self.copied.as_ref()?, self.inserts.as_ref()?);
+        let name = |at: usize| quoted(&self.table.def().columns[copied.columns[at].1].name);
+        let key: Vec<String> = (0..copied.key_len()).map(name).collect();
+        let set = |at: usize| format!("{0} = EXCLUDED.{0}", name(at));
+        let values: Vec<String> = (copied.key_len()..copied.columns.len()).map(set).collect();
+        let does =
+            if values.is_empty() { "NOTHING".into() } else { format!("UPDATE SET {}", values.join(", ")) };
+        Some(format!("{inserts} ON CONFLICT ({}) DO {does}", key.join(", ")))
+    }
+
+    /// The query for the row of a key, with the columns that are copied.
+    pub(crate) fn reads(&self) -> Option<String> {
+        let copied = self.copied.as_ref()?;
+        let name = |at: usize| quoted(&self.table.def().columns[copied.columns[at].1].name);
+        let columns: Vec<String> = (0..copied.columns.len()).map(name).collect();
+        let key: Vec<String> =
+            (0..copied.key_len()).map(|at| format!("{} = ${}", name(at), at + 1)).collect();
+        let table = name_of(self.table.def());
+        Some(format!("SELECT {} FROM {table} WHERE {}", columns.join(", "), key.join(" AND ")))
+    }
+}
+
+fn insert(def: &TableDef, copied: &Copied) -> String {
+    let names: Vec<String> = copied.columns.iter().map(|(_, at)| quoted(&def.columns[*at].name)).collect();
+    let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
+    format!("INSERT INTO {} ({}) VALUES ({})", name_of(def), names.join(", "), values.join(", "))
+}
+
+/// `None`: the key is all that it has.
+fn update(def: &TableDef, copied: &Copied) -> Option<String> {
+    let term = |at: usize| format!("{} = ${}", quoted(&def.columns[copied.columns[at].1].name), at + 1);
+    let key = (0..copied.key_len()).map(term).collect::<Vec<_>>().join(" AND ");
+    let values: Vec<String> = (copied.key_len()..copied.columns.len()).map(term).collect();
+    (!values.is_empty()).then(|| format!("UPDATE {} SET {} WHERE {key}", name_of(def), values.join(", ")))
 }
 
 /// A table as a statement names it.
@@ -111,6 +169,10 @@ struct Route {
     target: usize,
     /// None: they cannot be told, so every change empties the target.
     cells: Option<Vec<usize>>,
+    /// It has all rows of the source's table.
+    mirror: bool,
+    /// Where its rows are copied: the places of all columns that it has, the key's first.
+    row: Option<Vec<usize>>,
 }
 
 /// The tables of the stream, and which targets each leads to.
@@ -151,9 +213,10 @@ impl Routes {
         };
         for route in routes {
             let keys = batch.keys(route.target);
-            match &route.cells {
-                None => *keys = Keys::All,
-                Some(cells) => {
+            match (&route.cells, &route.row) {
+                (None, _) => *keys = Keys::All,
+                (Some(cells), Some(row)) => copy(keys, cells, row, old, new),
+                (Some(cells), None) => {
                     add(keys, cells, old, old);
                     // A large value that did not change is in the old row.
                     add(keys, cells, new, old);
@@ -166,17 +229,49 @@ impl Routes {
     /// A table was emptied.
     pub(crate) fn truncate(&self, batch: &mut Batch, relation: u32) -> bool {
         let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
-        for route in routes {
+        // Mirrors are emptied in their turn.
+        for route in routes.iter().filter(|route| !route.mirror) {
             *batch.keys(route.target) = Keys::All;
         }
         !routes.is_empty()
+    }
+
+    /// The mirrors of a table of the source.
+    pub(crate) fn mirrors(&self, relation: u32) -> impl Iterator<Item = usize> + use<'_> {
+        let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
+        routes.iter().filter(|route| route.mirror).map(|route| route.target)
+    }
+
+    /// The mirrors of which a column has another type now: its values may be others without a change that says so.
+    pub(crate) fn retyped(&self, plan: &Plan, relation: &Relation) -> Vec<usize> {
+        let Some(before) = self.known.get(&relation.id) else { return Vec::new() };
+        let type_in = |relation: &Relation, name: &str| {
+            relation.columns.iter().position(|(own, _)| own == name).map(|at| relation.types.get(at).copied())
+        };
+        let is_retyped = |target: &usize| {
+            let columns = plan.targets.get(*target).and_then(|target| target.copied.as_ref());
+            let mut columns = columns.into_iter().flat_map(|copied| &copied.columns);
+            columns.any(|(theirs, _)| type_in(before, theirs) != type_in(relation, theirs))
+        };
+        self.mirrors(relation.id).filter(is_retyped).collect()
     }
 }
 
 fn routes_of(plan: &Plan, relation: &Relation) -> Vec<Route> {
     let is_on = |target: &Target| target.on.schema == relation.schema && target.on.table == relation.name;
     let all = plan.targets.iter().enumerate().filter(|(_, target)| is_on(target));
-    all.map(|(target, own)| Route { target, cells: cells_of(own, relation) }).collect()
+    all.map(|(target, own)| route(target, own, relation)).collect()
+}
+
+fn route(target: usize, own: &Target, relation: &Relation) -> Route {
+    let cells = cells_of(own, relation);
+    let Some(copied) = own.copied.as_ref().filter(|_| own.is_updated() || own.is_mirror()) else {
+        return Route { target, cells, row: None, mirror: false };
+    };
+    let place = |(theirs, _): &(String, usize)| relation.columns.iter().position(|(name, _)| name == theirs);
+    let row: Option<Vec<usize>> = copied.columns.iter().map(place).collect();
+    // A column that is gone there: no row can be told.
+    Route { target, cells: cells.filter(|_| row.is_some()), row, mirror: own.is_mirror() }
 }
 
 /// The places of the columns that make a key. All of them must come with old rows: else it is not known which row here
@@ -188,6 +283,46 @@ fn cells_of(target: &Target, relation: &Relation) -> Option<Vec<usize>> {
         (relation.full || relation.columns[at].1).then_some(at)
     };
     target.on.columns.iter().map(|(theirs, _)| place(theirs)).collect()
+}
+
+/// Notes what became of a row, and of the one that it was if its key is another one now.
+fn copy(keys: &mut Keys, cells: &[usize], places: &[usize], old: Option<&Tuple>, new: Option<&Tuple>) {
+    let before = old.and_then(|old| key_of(old, cells, None));
+    let Some(new) = new else {
+        match (old, before) {
+            (Some(_), None) => *keys = Keys::All,
+            (_, before) => gone(keys, before),
+        }
+        return;
+    };
+    let Some(key) = key_of(new, cells, old) else {
+        *keys = Keys::All;
+        return;
+    };
+    let moved = before.filter(|before| *before != key);
+    let field = |at: &usize| match (new.cell(*at), old.map(|old| old.cell(*at))) {
+        (Cell::Null, _) => Field::Null,
+        (Cell::Text(text), _) | (Cell::Unchanged, Some(Cell::Text(text))) => Field::Text(text.into()),
+        (Cell::Unchanged, _) => Field::Unchanged,
+    };
+    let row = Row { fields: places.iter().map(field).collect(), from: moved.clone() };
+    keys.change(key, row);
+    gone(keys, moved);
+}
+
+fn gone(keys: &mut Keys, key: Option<Key>) {
+    if let Some(key) = key {
+        keys.add(&key.iter().map(|part| &**part).collect::<Vec<_>>());
+    }
+}
+
+/// The key of a row; none: it is not told, or has a NULL.
+fn key_of(row: &Tuple, cells: &[usize], old: Option<&Tuple>) -> Option<Key> {
+    let part = |at: &usize| match (row.cell(*at), old.map(|old| old.cell(*at))) {
+        (Cell::Text(text), _) | (Cell::Unchanged, Some(Cell::Text(text))) => Some(Box::from(text)),
+        _ => None,
+    };
+    cells.iter().map(part).collect()
 }
 
 /// Adds the key of a row. A key with a NULL is no row's.

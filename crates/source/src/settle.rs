@@ -5,11 +5,14 @@
 //! change's first deletion. No event comes after that. So what a transaction invalidates is deleted once more when a
 //! snapshot of the source itself shows the transaction. A fill that read before that moment is either stored by then,
 //! and goes, or its lease goes, and it is refused.
+//!
+//! Where rows are updated instead, the newest row that was applied under the key is written once more: that of a later
+//! transaction, if one waits that the source does not show yet.
 
 use std::collections::VecDeque;
 
 use crate::batch::Batch;
-use crate::limits::UNSETTLED_MAX;
+use crate::limits::{SETTLE_LOOKS_MAX, UNSETTLED_KEYS_MAX, UNSETTLED_MAX, VALUES_BYTES_MAX};
 
 /// Transactions that were applied together, and what they invalidated.
 #[derive(Debug, Default)]
@@ -24,6 +27,9 @@ struct Applied {
 #[derive(Debug, Default)]
 pub(crate) struct Unsettled {
     waiting: VecDeque<Applied>,
+    /// How many keys they have, and what their values take.
+    keys: usize,
+    bytes: usize,
 }
 
 impl Unsettled {
@@ -42,17 +48,28 @@ impl Unsettled {
     }
 
     /// Takes over what was applied, from this place on.
-    pub(crate) fn add(&mut self, from: u64, xids: Vec<u32>, batch: Batch) {
+    pub(crate) fn add(&mut self, from: u64, xids: Vec<u32>, mut batch: Batch) {
+        if self.bytes + batch.value_bytes() > VALUES_BYTES_MAX {
+            batch.strip();
+        }
+        self.keys += batch.len();
+        self.bytes += batch.value_bytes();
         self.waiting.push_back(Applied { from, xids, batch });
-        if self.waiting.len() > UNSETTLED_MAX {
+        if self.waiting.len() > UNSETTLED_MAX || (self.keys > UNSETTLED_KEYS_MAX && self.waiting.len() > 1) {
             // The oldest half waits as one.
             let mut all = Applied { from: self.from().unwrap_or(0), ..Applied::default() };
-            for one in self.waiting.drain(..UNSETTLED_MAX / 2) {
+            for one in self.waiting.drain(..self.waiting.len().div_ceil(2)) {
                 all.xids.extend(one.xids);
                 all.batch.absorb(one.batch);
             }
             self.waiting.push_front(all);
+            self.count();
         }
+    }
+
+    fn count(&mut self) {
+        self.keys = self.waiting.iter().map(|one| one.batch.len()).sum();
+        self.bytes = self.waiting.iter().map(|one| one.batch.value_bytes()).sum();
     }
 
     /// The same for other numbers of the targets.
@@ -70,7 +87,21 @@ impl Unsettled {
             }
             !one.xids.is_empty()
         });
+        self.count();
+        if batch.value_bytes() > 0 {
+            self.renew(&mut batch);
+        }
         batch
+    }
+
+    /// Puts the newest row that was applied in the place of an older one.
+    fn renew(&self, batch: &mut Batch) {
+        if batch.len() * self.waiting.len() > SETTLE_LOOKS_MAX {
+            return batch.strip();
+        }
+        for one in &self.waiting {
+            batch.renew(&one.batch);
+        }
     }
 }
 
@@ -105,6 +136,7 @@ impl Snapshot {
 mod tests {
     use super::*;
     use crate::batch::Keys;
+    use crate::change::{Field, Row};
 
     fn one(target: usize) -> Batch {
         let mut batch = Batch::default();
@@ -140,6 +172,29 @@ mod tests {
         assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), Batch::default());
         assert_eq!(unsettled.settled(&Snapshot::read("741:741:").unwrap()), one(2));
         assert!(unsettled.is_empty());
+    }
+
+    fn row(text: &str) -> Batch {
+        let mut batch = Batch::default();
+        let key: crate::change::Key = [b"k"[..].into()].into();
+        let fields = [Field::Text(text.as_bytes().into())].into();
+        batch.keys(1).change(key, Row { fields, from: None });
+        batch
+    }
+
+    /// A row that is written for the second time is not older than what was applied since.
+    #[test]
+    fn the_newest_row_is_written_again() {
+        let mut unsettled = Unsettled::default();
+        unsettled.add(0, vec![738], row("old"));
+        unsettled.add(0, vec![739], row("new"));
+        assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), row("new"));
+        assert_eq!(unsettled.settled(&Snapshot::read("741:741:").unwrap()), row("new"));
+        unsettled.add(0, vec![741], row("old"));
+        let mut gone = Batch::default();
+        gone.keys(1).add(&[b"k"]);
+        unsettled.add(0, vec![742], gone.clone());
+        assert_eq!(unsettled.settled(&Snapshot::read("742:743:742").unwrap()), gone);
     }
 
     #[test]

@@ -13,13 +13,17 @@ use store::definition::ServerDef;
 use crate::apply::Applier;
 use crate::batch::Batch;
 use crate::check::{check, publication_of, published};
+use crate::checker::Checker;
 use crate::error::Error;
+use crate::fit;
 use crate::limits::{
-    BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, MAX_LAG, MAX_LAG_MIN, PUBLISHED_INTERVAL, SETTLE_WAIT, STREAM_WAIT,
+    BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, MAX_LAG, MAX_LAG_MIN, PART_BYTES, PART_KEYS, PUBLISHED_INTERVAL,
+    SETTLE_WAIT, STREAM_WAIT,
 };
 use crate::login::{Purpose, connect};
+use crate::mirror::{self, Mirrors};
 use crate::pgoutput::{Message, Reader, literal};
-use crate::plan::{Plan, Routes};
+use crate::plan::{Plan, Routes, Target};
 use crate::settle::{Snapshot, Unsettled};
 use crate::slot::{Begin, lsn_of, status};
 use crate::time::now;
@@ -70,6 +74,11 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     let mut beside = connect(server, Purpose::Questions)?;
     let depends: Vec<_> = plan.targets.iter().map(|target| target.on.clone()).collect();
     check(&mut beside, server, &depends)?;
+    for target in plan.targets.iter().filter(|target| !target.is_mirror()) {
+        if let Some(copied) = &target.copied {
+            fit::check(&mut beside, target.table.def(), copied)?;
+        }
+    }
     let mut changes = connect(server, Purpose::Changes)?;
     let publication = publication_of(server)?;
     let (engine, state) = (&*source.engine, &*source.state);
@@ -104,6 +113,9 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         xids: Vec::new(),
         ready_from: 0,
         unsettled: Unsettled::default(),
+        mirrors: Mirrors::default(),
+        copying: false,
+        checker: Checker::new(server.option("check_rate").and_then(|rate| rate.parse().ok()).unwrap_or(0)),
         began,
         received: 0,
         applied: 0,
@@ -121,6 +133,22 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     stream.changes.end();
     stream.beside.end();
     result
+}
+
+/// What tells the source how far it was read, and what it may forget.
+fn report_of(applied: u64, confirmed: u64) -> Result<BytesMut, Error> {
+    let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let now = since_1970.saturating_sub(Duration::from_secs(EPOCH_SECONDS)).as_micros();
+    let mut body = BytesMut::with_capacity(34);
+    body.put_u8(b'r');
+    for place in [applied, confirmed, confirmed] {
+        body.put_u64(place);
+    }
+    body.put_u64(u64::try_from(now).unwrap_or(u64::MAX));
+    body.put_u8(0);
+    let mut bytes = BytesMut::new();
+    CopyData::new(body.freeze())?.write(&mut bytes);
+    Ok(bytes)
 }
 
 /// An error of the cache's own.
@@ -151,6 +179,10 @@ struct Streaming<'s> {
     xids: Vec<u32>,
     ready_from: u64,
     unsettled: Unsettled,
+    mirrors: Mirrors,
+    /// Some of them are copied, or follow their copies.
+    copying: bool,
+    checker: Checker,
     /// What our signs count from.
     began: Instant,
     /// How far the source was read, and what was applied.
@@ -216,6 +248,7 @@ impl Streaming<'_> {
 
     fn run(&mut self) -> Result<(), Error> {
         while !self.source.must_stop() && self.follow_definitions()? {
+            self.tend_mirrors();
             let wait = if self.unsettled.is_empty() { STREAM_WAIT } else { SETTLE_WAIT };
             let mut frame = self.changes.next_within(wait)?;
             while let Some(next) = frame {
@@ -272,6 +305,7 @@ impl Streaming<'_> {
             Some(&WAL_DATA) if body.len() > 25 => {
                 self.received = self.received.max(number(1)?);
                 let message = self.reader.read(body.slice(25..))?;
+                self.meet_mirrors(&message)?;
                 self.meet(message);
                 Ok(())
             }
@@ -354,20 +388,149 @@ impl Streaming<'_> {
         let (batch, xids) = (std::mem::take(&mut self.ready), std::mem::take(&mut self.xids));
         if !batch.is_empty() {
             let unsettled = self.unsettled.len() + 1;
+            let is_due = |number: usize| {
+                let target = self.plan.targets.get(number);
+                target.is_some_and(|target| target.is_mirror() && !self.mirrors.is_followed(target))
+            };
+            let batch = batch.without(is_due);
             // First: whoever misses a row finds that it is not settled.
             self.source.state.update(|facts| facts.unsettled = unsettled);
-            let rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
+            let done = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
             self.source.state.update(|facts| {
-                facts.invalidated += rows;
+                facts.invalidated += done.removed;
                 facts.transactions += xids.len() as u64;
+                facts.updated += done.rows;
+                facts.misfits += done.misfits;
             });
-            self.unsettled.add(self.ready_from, xids, batch);
+            for (number, why) in done.broken {
+                self.fail_mirror(number, &why);
+            }
+            // Nobody else fills a mirror.
+            let is_mirror = |number: usize| self.plan.targets.get(number).is_some_and(Target::is_mirror);
+            let rest = batch.without(is_mirror);
+            if !rest.is_empty() {
+                self.unsettled.add(self.ready_from, xids, rest);
+            }
+            let unsettled = self.unsettled.len();
+            self.source.state.update(|facts| facts.unsettled = unsettled);
         }
         if !self.in_transaction && self.applied != self.received {
             self.applied = self.received;
             self.source.state.advance(self.received, self.applied);
         }
         Ok(())
+    }
+
+    /// Copies the mirrors that are not here yet. Who waits for the source waits for them, too.
+    fn tend_mirrors(&mut self) {
+        let has_mirrors = self.plan.targets.iter().any(Target::is_mirror);
+        if self.in_transaction || !has_mirrors && self.mirrors.is_empty() {
+            return;
+        }
+        while let Some(number) = self.mirrors.due(&self.plan) {
+            let Some(target) = self.plan.targets.get(number) else { break };
+            self.source.enter("copying");
+            self.copying = true;
+            let (changes, mut report_at) = (&mut self.changes, now());
+            let (applied, confirmed) = (self.applied, self.confirmed);
+            let source = self.source;
+            let mut pulse = || {
+                if now() >= report_at {
+                    report_at = now() + FEEDBACK_INTERVAL;
+                    changes.send(&report_of(applied, confirmed)?)?;
+                }
+                Ok(!source.must_stop())
+            };
+            match mirror::copy(&source.server, self.applier, target, &mut pulse) {
+                Ok(None) => return,
+                Ok(Some(copy)) => {
+                    self.mirrors.copied(target, copy);
+                    self.source.state.update(|facts| facts.last_error = None);
+                    self.feedback_at = now();
+                }
+                Err(error) => self.fail_mirror(number, &error.to_string()),
+            }
+        }
+        let evicted: Vec<usize> = self
+            .mirrors
+            .advance(&self.plan, self.applied)
+            .into_iter()
+            .filter_map(|target| self.plan.number_of(target))
+            .collect();
+        for number in evicted {
+            self.fail_mirror(number, "it does not fit into memory, and rows of it were evicted");
+        }
+        if self.copying && !self.mirrors.is_behind() {
+            self.copying = false;
+            // No sign was sent meanwhile.
+            self.heard = now();
+            self.enter_state();
+        }
+    }
+
+    /// Compares some rows here with the source's.
+    fn check_rows(&mut self) -> Result<(), Error> {
+        let hands = (&mut *self.applier, &mut self.beside);
+        let found = self.checker.round(&self.plan, hands, self.applied)?;
+        self.source.state.update(|facts| {
+            facts.checked += found.checked;
+            facts.differing += found.differing;
+        });
+        Ok(())
+    }
+
+    /// A mirror is not what the source's table is: nobody reads it until it is copied again.
+    fn fail_mirror(&mut self, number: usize, why: &str) {
+        let Some(target) = self.plan.targets.get(number) else { return };
+        self.mirrors.fail(target);
+        let said = format!("mirror {}: {why}", target.table.name());
+        tracing::warn!(source = %self.source.server.name, "{said}");
+        self.source.state.update(|facts| facts.last_error = Some(said));
+    }
+
+    /// What mirrors need of a message before it is met: a transaction has its parts, for a mirror cannot be emptied
+    /// instead, and a table that is emptied or redefined is so between two of them.
+    fn meet_mirrors(&mut self, message: &Message) -> Result<(), Error> {
+        let numbers: Vec<usize> = match message {
+            Message::Truncate { relations } => {
+                relations.iter().flat_map(|relation| self.routes.mirrors(*relation)).collect()
+            }
+            Message::Relation(relation) => {
+                for number in self.routes.retyped(&self.plan, relation) {
+                    self.fail_mirror(number, "a column has another type at the source");
+                }
+                return Ok(());
+            }
+            Message::Change { relation, .. } if self.routes.mirrors(*relation).next().is_some() => {
+                let is_large =
+                    self.under_way.len() >= PART_KEYS || self.under_way.value_bytes() >= PART_BYTES;
+                return if is_large { self.apply_part() } else { Ok(()) };
+            }
+            _ => return Ok(()),
+        };
+        if !numbers.is_empty() {
+            self.apply_part()?;
+        }
+        for number in numbers {
+            let Some(target) = self.plan.targets.get(number) else { continue };
+            if self.mirrors.is_followed(target) {
+                self.applier.truncate(target).map_err(of_cache)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies what came of the transaction under way.
+    fn apply_part(&mut self) -> Result<(), Error> {
+        let part = std::mem::take(&mut self.under_way);
+        if !part.is_empty() {
+            if self.xids.is_empty() {
+                self.ready_from = self.applied;
+            }
+            self.ready.absorb(part);
+            self.xids.push(self.xid);
+        }
+        self.apply()
     }
 
     fn look_at_time(&mut self) -> Result<(), Error> {
@@ -380,6 +543,7 @@ impl Streaming<'_> {
             self.feedback_at = time + FEEDBACK_INTERVAL;
             self.report()?;
             self.send_sign()?;
+            self.check_rows()?;
             self.enter_state();
         } else if self.behind.is_some_and(|end| self.applied >= end) {
             self.behind = None;
@@ -396,7 +560,15 @@ impl Streaming<'_> {
 
     fn enter_state(&self) {
         let late = self.heard.elapsed() > Source::max_lag(&self.source.server);
-        self.source.enter(if late || self.behind.is_some() { "lagging" } else { "streaming" });
+        let behind = late || self.behind.is_some();
+        let copying = self.mirrors.is_behind();
+        self.source.enter(if copying {
+            "copying"
+        } else if behind {
+            "lagging"
+        } else {
+            "streaming"
+        });
     }
 
     /// What is not published any more does not come, and nothing in the stream tells it. A new stream begins, for which
@@ -420,7 +592,7 @@ impl Streaming<'_> {
         let batch = self.unsettled.settled(&snapshot);
         let mut rows = 0;
         if !batch.is_empty() {
-            rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
+            rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;
         }
         let unsettled = self.unsettled.len();
         self.source.state.update(|facts| {
@@ -432,19 +604,8 @@ impl Streaming<'_> {
 
     /// Tells the source how far it was read, and what it may forget.
     fn report(&mut self) -> Result<(), Error> {
-        let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let now = since_1970.saturating_sub(Duration::from_secs(EPOCH_SECONDS)).as_micros();
-        let mut body = BytesMut::with_capacity(34);
-        body.put_u8(b'r');
         self.note_followed()?;
-        for place in [self.applied, self.confirmed, self.confirmed] {
-            body.put_u64(place);
-        }
-        body.put_u64(u64::try_from(now).unwrap_or(u64::MAX));
-        body.put_u8(0);
-        let mut bytes = BytesMut::new();
-        CopyData::new(body.freeze())?.write(&mut bytes);
-        self.changes.send(&bytes)?;
+        self.changes.send(&report_of(self.applied, self.confirmed)?)?;
         self.source.state.advance(self.received, self.applied);
         Ok(())
     }

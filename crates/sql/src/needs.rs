@@ -5,12 +5,14 @@
 //! whoever runs it later; that is asked only where somebody was granted single columns. A view is read with the rights
 //! of its owner, so the statement needs what the owner needs, too.
 
+use std::sync::Arc;
+
 use dialect::Translated;
 use dialect::lateral::LATERAL;
 use dialect::lowered::{Conflict, Insert, Lowered, Resolve, Rows, Set, Source, Values, Verb, Write};
 use pgcatalog::session::{Holder, Identity};
-use store::Catalog;
 use store::definition::{Privileges, TableDef, ViewDef};
+use store::{Catalog, Table};
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -27,6 +29,9 @@ pub(crate) struct Needs {
     unknown: Vec<Option<Box<str>>>,
     /// The users' functions that it calls, by their names in the store.
     calls: Vec<Box<str>>,
+    /// The tables that mirror those of a source, and whether it writes them. Somebody may be told of a mirror that is
+    /// not whole, and nobody but its source writes it.
+    mirrors: Vec<(Arc<Table>, bool)>,
 }
 
 /// A privilege that somebody needs on a table, view or sequence.
@@ -57,11 +62,63 @@ impl Needs {
         if core.catalog.grants_columns() {
             needs.narrow(core, translated);
         }
+        if core.catalog.has_mirrors() {
+            needs.add_mirrors(core, translated);
+        }
         // Where superusers own all views, these may read everything.
         if core.catalog.views().any(|view| view.access.owner.is_some()) {
             needs.add_views(core);
         }
         needs
+    }
+
+    /// Those that it reads or writes, itself or by views. Who reads with a grammar that ours does not know may read
+    /// all of them.
+    fn add_mirrors(&mut self, core: &Core, translated: &Translated) {
+        let catalog = &core.catalog;
+        let written = match &translated.lowered {
+            Lowered::Write(write) => Some(write.table.name.as_str()),
+            _ => None,
+        };
+        let mut names: Vec<Box<str>> = users(catalog, &translated.reads).map(Into::into).collect();
+        let mut everything = translated.lowered == Lowered::Unread;
+        let mut at = 0;
+        while let Some(view) = names.get(at).map(|name| catalog.view(name)) {
+            at += 1;
+            for text in view.map(|view| with_laterals(vec![view.sql.clone()])).into_iter().flatten() {
+                match dialect::reads_of_view(catalog, &text) {
+                    Some(reads) => {
+                        let new: Vec<Box<str>> = users(catalog, &reads).map(Into::into).collect();
+                        names
+                            .extend(new.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+                    }
+                    None => everything = true,
+                }
+            }
+        }
+        let is = |name: &str, table: &Table| catalog.table(name).is_some_and(|own| own.id() == table.id());
+        for table in catalog.tables().filter(|table| table.is_mirror()) {
+            let writes = written.is_some_and(|name| is(name, table));
+            if writes || everything || names.iter().any(|name| is(name, table)) {
+                self.mirrors.push((Arc::clone(table), writes));
+            }
+        }
+    }
+
+    /// Refuses who would write a mirror, or read one that is not whole: half of the rows must not look like all.
+    #[cold]
+    fn check_mirrors(&self) -> Result<(), SqlError> {
+        for (table, writes) in &self.mirrors {
+            if *writes {
+                return Err(mirror_written(table.name()));
+            }
+            if !table.is_whole() {
+                let message = format!("table \"{}\" does not have all rows of its source", table.name());
+                return Err(SqlError::new(state::NOT_IN_STATE, message)
+                    .with_hint("SELECT state, last_error FROM sqlcached_sources says how far it is"));
+            }
+        }
+        Ok(())
     }
 
     /// What the owners of the views need that it names, and of those under them.
@@ -121,6 +178,7 @@ impl Needs {
         let each: Vec<Need> = part.each.iter().filter(new).cloned().collect();
         self.each.extend(each);
         self.unknown.extend(part.unknown.iter().cloned());
+        self.mirrors.extend(part.mirrors.iter().cloned());
         self.calls.extend(part.calls.iter().cloned());
     }
 
@@ -178,6 +236,9 @@ impl Needs {
     /// Whether the session may run it.
     #[inline]
     pub(crate) fn check(&self, core: &Core, identity: &Identity) -> Result<(), SqlError> {
+        if !self.mirrors.is_empty() && !identity.is_source {
+            self.check_mirrors()?;
+        }
         if identity.rights.superuser {
             return Ok(());
         }
@@ -236,6 +297,13 @@ impl Need {
             Some(columns) => columns.iter().all(|name| def.column_index(name).is_some_and(has)),
         }
     }
+}
+
+/// The error for who would write what is the source's.
+#[cold]
+pub(crate) fn mirror_written(name: &str) -> SqlError {
+    SqlError::new(state::NOT_A_TABLE, format!("cannot change table \"{name}\": it mirrors its source"))
+        .with_hint("write at the source; the change is here a moment later")
 }
 
 /// The error for who may not.

@@ -148,6 +148,14 @@ impl SqlSession {
         Self::with(engine, Session::local())
     }
 
+    /// A session that applies the changes of a source.
+    pub fn source(engine: Arc<Engine>) -> Self {
+        let mut session = Self::local(engine);
+        let identity = Identity { is_source: true, ..session.sql.identity().clone() };
+        session.sql.set_identity(identity);
+        session
+    }
+
     /// A session of somebody who was let in.
     pub fn of(engine: Arc<Engine>, who: &Authenticated, address: Option<IpAddr>) -> Self {
         Self::by(engine, who, address, POSTGRESQL)

@@ -9,7 +9,7 @@ use sqltext::error::{SqlError, state};
 use crate::advisory::{LockCall, LockFacts};
 use crate::session::{Holder, Rights};
 use sqltext::grant::Kind;
-use store::definition::{Dependence, Grant, ServerDef};
+use store::definition::{Grant, ServerDef, TableDef};
 
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,7 +48,7 @@ pub struct SessionFacts {
 pub type SourceNote = (String, &'static str);
 
 /// What a source may do.
-pub const SOURCE_STATES: [&str; 4] = ["connecting", "streaming", "lagging", "lost"];
+pub const SOURCE_STATES: [&str; 5] = ["connecting", "copying", "streaming", "lagging", "lost"];
 
 /// A database behind the cache.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,6 +87,14 @@ pub struct SourceFacts {
     pub wal_status: Option<String>,
     /// Why rows from before a connection were not believed, last.
     pub last_break: Option<String>,
+    /// Rows that became those of the source.
+    pub updated: u64,
+    /// Rows with a value that fits no column here.
+    pub misfits: u64,
+    /// Rows that the checker compared.
+    pub checked: u64,
+    /// Rows that differed, and still did when they were looked at again.
+    pub differing: u64,
     /// Why it was lost last.
     pub last_error: Option<String>,
 }
@@ -458,8 +466,8 @@ pub trait Server: Send + Sync + fmt::Debug {
     /// Whether the changes of one are applied up to this place of its log; it is waited for until then, or so long.
     /// None: no table names it.
     fn source_applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool>;
-    /// Asks such a database whether it can tell every change of these tables.
-    fn check_source(&self, server: &ServerDef, depends: &[Dependence]) -> Result<Vec<SourceNote>, SqlError>;
+    /// Asks such a database whether it can tell every change that rows of this table depend on.
+    fn check_source(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError>;
 }
 
 /// An executor by itself, without a daemon around it.
@@ -566,7 +574,7 @@ impl Server for NoServer {
         Vec::new()
     }
 
-    fn check_source(&self, _: &ServerDef, _: &[Dependence]) -> Result<Vec<SourceNote>, SqlError> {
+    fn check_source(&self, _: &ServerDef, _: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
         Ok(Vec::new())
     }
 }

@@ -37,6 +37,7 @@ use store::{BUILT_IN, Catalog, Store, Table};
 use crate::core::Core;
 use crate::done::{Invalidated, Invalidation};
 use crate::error::{SqlError, state};
+use crate::needs::mirror_written;
 use crate::rule;
 use crate::table::HIDDEN;
 use crate::text::token::tokens;
@@ -176,8 +177,13 @@ fn truncate(core: &Core, emptied: &Truncate) -> Result<Defined, SqlError> {
     names().try_for_each(system::refuse_change)?;
     let tables: Result<Vec<_>, _> =
         names().map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name))).collect();
-    let mut invalidated = None;
-    for table in tables? {
+    let (tables, mut invalidated) = (tables?, None);
+    if let Some(table) = tables.iter().find(|table| table.is_mirror())
+        && !core.system.identity().is_source
+    {
+        return Err(mirror_written(table.name()));
+    }
+    for table in tables {
         let (table_id, rows) = (table.id(), table.stats().rows);
         let one = Invalidated { table: table_id, rows, how: Invalidation::Flushed };
         invalidated = Invalidated::and(invalidated, Some(one));

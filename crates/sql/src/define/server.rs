@@ -4,7 +4,7 @@ use pgcatalog::session::Holder;
 use sqltext::definition::{CreateServer, MappingOf, Name, OptionChange, ServerAlteration, ServerStatement};
 use sqltext::grant::{GrantedTo, Privileges};
 use sqltext::role::RoleRef;
-use store::definition::{Access, Dependence, MappingDef, ServerDef, ServerOption, TableDef, WRAPPER};
+use store::definition::{Access, MappingDef, ServerDef, ServerOption, TableDef, WRAPPER};
 use store::{Catalog, DdlError, ServerChange};
 
 use super::grant::named;
@@ -46,16 +46,14 @@ pub(super) fn check(catalog: &Catalog, holder: &Holder, statement: &ServerStatem
 
 /// Asks the source of a table whether it can tell what the table depends on, and whether this session may have that.
 pub(super) fn check_source(core: &Core, def: &TableDef) -> Result<Vec<Note>, SqlError> {
-    let (Some(name), Some(depends)) = (&def.options.source, &def.options.depends) else {
-        return Ok(Vec::new());
-    };
+    let Some(name) = &def.options.source else { return Ok(Vec::new()) };
     let server = known(core, name)?;
     let holder = core.system.identity().holder();
     if !holder.rights.superuser && !holder.owns(&server.access) {
         return Err(denied("foreign server", name));
     }
-    let depends = Dependence::read_all(depends).map_err(|why| SqlError::new(state::BAD_PARAMETER, why))?;
-    let notes = core.system.server().check_source(server, &depends)?;
+    def.validate()?;
+    let notes = core.system.server().check_source(server, def)?;
     Ok(notes.into_iter().map(|(message, hint)| Note::hinted(message, hint)).collect())
 }
 

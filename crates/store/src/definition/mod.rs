@@ -31,6 +31,7 @@ pub mod access;
 mod alter;
 mod collation;
 mod column;
+mod copied;
 mod depends;
 mod enumeration;
 mod foreign;
@@ -50,13 +51,14 @@ pub use access::{Access, Grant, Privileges};
 pub use alter::SLOTS_MAX;
 pub use collation::{Collation, NUMERIC as NUMERIC_COLLATION};
 pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
+pub use copied::Copied;
 pub use depends::Dependence;
 pub use enumeration::EnumDef;
 pub use foreign::ForeignKey;
 pub use index::IndexDef;
 pub use namespace::{NamespaceDef, qualified};
 pub(crate) use namespace::{own_name, within};
-pub use options::{OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse_span, print_span};
+pub use options::{Mode, OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse_span, print_span};
 pub use routine::{ParameterMode, Returns, RoutineDef, RoutineParameter, RoutineStatement};
 pub use rule::ExpiryRule;
 pub use sequence::{Place, SequenceDef};
@@ -260,7 +262,7 @@ impl TableDef {
 
     /// Whether `flush_all` empties this table.
     pub fn is_flushed(&self) -> bool {
-        self.answers_to_memcached() && !self.options.unflushed
+        self.answers_to_memcached() && !self.options.unflushed && self.options.mode != Mode::Mirror
     }
 
     /// As [`ColumnDef::accept`], and where memcached stores raw bytes, in the value and text key columns of a
@@ -381,6 +383,7 @@ impl TableDef {
 
     fn validate_options(&self) -> Result<(), DefinitionError> {
         self.options.validate()?;
+        self.validate_mode()?;
         self.validate_tags()?;
         if let (Some(least), Some(most)) = (self.options.min_memory, self.options.max_memory)
             && least > most

@@ -78,6 +78,9 @@ pub struct TableOptions {
     /// What becomes of rows that may have missed changes.
     #[serde(skip_serializing_if = "OnLag::is_empty")]
     pub on_lag: OnLag,
+    /// What is known here of the source's rows.
+    #[serde(skip_serializing_if = "Mode::is_invalidate")]
+    pub mode: Mode,
 }
 
 /// What becomes of the rows of a table whose source is not followed, or was not.
@@ -96,6 +99,36 @@ impl OnLag {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     fn is_empty(&self) -> bool {
         *self == Self::Empty
+    }
+}
+
+/// What a table knows of the rows of its source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// That they changed: rows here are made by others, and invalidated.
+    #[default]
+    Invalidate,
+    /// What they are: rows that are here change with them.
+    Update,
+    /// All of them: the table is copied, and followed.
+    Mirror,
+}
+
+impl Mode {
+    /// Whether it is what a table has that does not say.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_invalidate(&self) -> bool {
+        *self == Self::Invalidate
+    }
+
+    /// As the option has it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Invalidate => "invalidate",
+            Self::Update => "update",
+            Self::Mirror => "mirror",
+        }
     }
 }
 
@@ -135,6 +168,9 @@ impl TableOptions {
         }
         if self.depends.as_deref().is_some_and(|text| Dependence::read_all(text).is_err()) {
             return Err(DefinitionError::invalid("depends cannot be read"));
+        }
+        if self.on_change == OnChange::Stale && self.mode != Mode::Invalidate {
+            return Err(DefinitionError::invalid("on_change is for mode = 'invalidate'"));
         }
         if self.on_change == OnChange::Stale && self.stale_for_ms.is_none() {
             return Err(DefinitionError::invalid(
@@ -316,6 +352,13 @@ pub static OPTIONS: &[OptionDef] = &[
         reset: |options| options.on_lag = OnLag::Empty,
         print: |options, _| (options.on_lag == OnLag::Stale).then(|| "stale".into()),
     },
+    OptionDef {
+        name: "mode",
+        meaning: "what changes of the source do: invalidate rows, update the rows that are here, or mirror the whole table (invalidate)",
+        parse: |options, text, _| parse_mode(text).map(|mode| options.mode = mode),
+        reset: |options| options.mode = Mode::Invalidate,
+        print: |options, _| (options.mode != Mode::Invalidate).then(|| options.mode.name().into()),
+    },
 ];
 
 fn parse_on_lag(text: &str) -> Result<OnLag, String> {
@@ -324,6 +367,12 @@ fn parse_on_lag(text: &str) -> Result<OnLag, String> {
         "stale" => Ok(OnLag::Stale),
         _ => Err("write empty or stale".into()),
     }
+}
+
+fn parse_mode(text: &str) -> Result<Mode, String> {
+    let all = [Mode::Invalidate, Mode::Update, Mode::Mirror];
+    let named = all.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(text));
+    named.ok_or_else(|| "write invalidate, update or mirror".into())
 }
 
 fn parse_on_change(text: &str) -> Result<OnChange, String> {

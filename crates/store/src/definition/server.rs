@@ -34,6 +34,7 @@ const SERVER_OPTIONS: &[OptionRule] = &[
     },
     OptionRule { name: "sslrootcert", allows: is_text, expected: "a file" },
     OptionRule { name: "connect_timeout", allows: is_seconds, expected: "seconds" },
+    OptionRule { name: "check_rate", allows: is_count, expected: "rows a second" },
     OptionRule { name: "max_lag", allows: is_span, expected: "a time, such as '5 s'" },
     OptionRule {
         name: "slot",
@@ -183,6 +184,10 @@ fn is_text(value: &str) -> bool {
 
 fn is_port(value: &str) -> bool {
     value.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn is_count(value: &str) -> bool {
+    value.parse::<u32>().is_ok()
 }
 
 fn is_seconds(value: &str) -> bool {

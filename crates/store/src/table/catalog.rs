@@ -55,6 +55,8 @@ pub struct Catalog {
     prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
     /// Whether single columns were granted of any table.
     grants_columns: bool,
+    /// Whether any table mirrors one of a source.
+    has_mirrors: bool,
 }
 
 impl Catalog {
@@ -83,12 +85,14 @@ impl Catalog {
             limited: Vec::new(),
             prefixes: Vec::new(),
             grants_columns: false,
+            has_mirrors: false,
         };
         for table in others.into_iter().chain([built_in]) {
             if let Some(prefix) = table.def().options.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
                 catalog.prefixes.push((prefix.as_bytes().into(), Arc::clone(&table)));
             }
             catalog.grants_columns |= table.def().columns.iter().any(|column| !column.grants.is_empty());
+            catalog.has_mirrors |= table.is_mirror();
             catalog.tables.insert(table.name().to_lowercase(), table);
         }
         catalog.limited =
@@ -100,6 +104,12 @@ impl Catalog {
     /// Whether single columns were granted of any table.
     pub fn grants_columns(&self) -> bool {
         self.grants_columns
+    }
+
+    /// Whether any table mirrors one of a source.
+    #[inline]
+    pub fn has_mirrors(&self) -> bool {
+        self.has_mirrors
     }
 
     /// A table by its name, in any case.

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 use crate::clock::{TICKS_PER_SECOND, Tick, moment_after};
 use crate::codec::KeyCodec;
-use crate::definition::{ColumnDef, TableDef, TypeMismatch};
+use crate::definition::{ColumnDef, Mode, TableDef, TypeMismatch};
 use crate::error::WriteError;
 use crate::index::Index;
 use crate::index::elements::{ElementKeys, ElementsOf};
@@ -102,6 +102,9 @@ pub(crate) struct TableState {
     /// Made when `max_ops` is set for the first time.
     pub(crate) operations: OnceLock<Box<Operations>>,
     pub(crate) row_count: RowCount,
+    /// See [`Table::is_whole`]: how many rows had been evicted when the source's were all here; `u64::MAX`: they are
+    /// not. Relaxed: the rows are published before, each with an ordering of its own.
+    pub(crate) whole_at: AtomicU64,
     pub(crate) next_row_id: AtomicI64,
     /// The next number of an identity column.
     pub(crate) next_number: AtomicI64,
@@ -440,6 +443,28 @@ impl Table {
         }
     }
 
+    /// Whether it has all rows of a table of its source.
+    pub fn is_mirror(&self) -> bool {
+        self.def.options.mode == Mode::Mirror
+    }
+
+    /// Whether a mirror has all rows of the source's table. One of which a row was evicted has not.
+    pub fn is_whole(&self) -> bool {
+        self.state.whole_at.load(Ordering::Relaxed) == self.evicted()
+    }
+
+    /// Says of a mirror whether it has all rows.
+    pub fn set_whole(&self, whole: bool) {
+        let at = if whole { self.evicted() } else { u64::MAX };
+        self.state.whole_at.store(at, Ordering::Relaxed);
+    }
+
+    /// Rows that were evicted so far.
+    pub fn evicted(&self) -> u64 {
+        let left = &self.state.counters.left;
+        RemovalCause::EVICTED.iter().map(|cause| left[*cause as usize].load(Ordering::Relaxed)).sum()
+    }
+
     /// One column of a copied row; a damaged payload reads as NULL.
     pub fn column<'a>(&'a self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
         self.layout.column(row, column)
@@ -514,6 +539,7 @@ impl TableState {
             rules: Mutex::default(),
             operations: OnceLock::new(),
             row_count: RowCount::new(),
+            whole_at: AtomicU64::new(u64::MAX),
             next_row_id: AtomicI64::new(1),
             next_number: AtomicI64::new(1),
             numbers_below: AtomicI64::new(0),

@@ -142,9 +142,10 @@ impl Change<'_> {
     ) -> Result<(), SqlError> {
         // Before the lock of the definitions is taken: a source is asked over the network.
         let mut wanted = self.def()?;
-        let before = (wanted.options.source.clone(), wanted.options.depends.clone());
+        let of_source = |of: &TableOptions| (of.source.clone(), of.depends.clone(), of.mode);
+        let before = of_source(&wanted.options);
         change(&mut wanted.options, &wanted.columns)?;
-        if before != (wanted.options.source.clone(), wanted.options.depends.clone()) {
+        if before != of_source(&wanted.options) {
             self.notes.extend(server::check_source(self.core, &wanted)?);
         }
         let claimed = self.core.store.set_options(&self.table, &mut change)?;
