@@ -6,6 +6,8 @@ use pgcatalog::sequence;
 use store::Catalog;
 use store::definition::{Access, Privileges, TableDef};
 
+use crate::define::materialized::WORD;
+
 /// Such a thing.
 #[derive(Debug)]
 pub(crate) struct Governed<'c> {
@@ -47,6 +49,7 @@ impl<'c> Governed<'c> {
     /// What errors call it.
     pub(crate) fn word(&self) -> &'static str {
         match self.what {
+            What::Table(def) if def.materialized.is_some() => WORD,
             What::Table(_) => "table",
             What::View => "view",
             What::Sequence => "sequence",

@@ -137,6 +137,7 @@ pub use schema::compute::{Compute, Made, MakeCompute, Task};
 pub use schema::followed::Followed;
 pub use store::{Opened, Start, Store, StoreError, StoreOptions, StoreUsage};
 pub use table::catalog::{BUILT_IN, Catalog};
+pub use table::refresh::{Refresh, RefreshFigures};
 pub use table::removal_cause::RemovalCause;
 pub use table::removal_event::{Cause, RemovalEvent};
 pub use table::rules::{RuleFigures, RuleRun};

@@ -16,6 +16,7 @@ mod column;
 mod enumeration;
 pub mod grant;
 mod kinds;
+mod materialized;
 mod object;
 mod reader;
 pub mod role;
@@ -60,6 +61,10 @@ pub enum What {
     CreateIndex(Box<CreateIndex>),
     /// `CREATE VIEW`
     CreateView(Box<CreateView>),
+    /// `CREATE MATERIALIZED VIEW`
+    CreateMaterialized(Box<CreateMaterialized>),
+    /// `REFRESH MATERIALIZED VIEW`
+    Refresh(Refresh),
     /// `CREATE FUNCTION`, `CREATE PROCEDURE`
     CreateRoutine(Box<CreateRoutine>),
     /// `DROP FUNCTION`, `DROP PROCEDURE`, `DROP ROUTINE`
@@ -444,6 +449,34 @@ pub struct CreateView {
     pub query: Part<Read>,
 }
 
+/// `CREATE MATERIALIZED VIEW`
+#[derive(Debug)]
+pub struct CreateMaterialized {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The name.
+    pub name: Name,
+    /// The names of its columns.
+    pub columns: Vec<Name>,
+    /// `WITH (...)`
+    pub settings: Vec<Setting>,
+    /// What its rows are.
+    pub query: Part<Read>,
+    /// `WITH DATA`
+    pub populated: bool,
+}
+
+/// `REFRESH MATERIALIZED VIEW`
+#[derive(Debug)]
+pub struct Refresh {
+    /// `CONCURRENTLY`
+    pub concurrently: bool,
+    /// The view.
+    pub name: Name,
+    /// `WITH DATA`
+    pub populated: bool,
+}
+
 /// What is dropped, or commented on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
@@ -453,6 +486,8 @@ pub enum ObjectKind {
     Index,
     /// A view.
     View,
+    /// A materialized view.
+    Materialized,
     /// An enum type.
     Enum,
     /// A schema.
@@ -477,6 +512,8 @@ pub struct Drop {
 /// `ALTER TABLE`
 #[derive(Debug)]
 pub struct AlterTable {
+    /// `ALTER MATERIALIZED VIEW`
+    pub materialized: bool,
     /// `IF EXISTS`
     pub if_exists: bool,
     /// The table.

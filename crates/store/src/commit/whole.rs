@@ -46,9 +46,7 @@ impl Commits {
         // A commit that has drawn its stamp and not swapped all its rows would be counted in part.
         let Some(_alone) = self.committing.try_write_for(COMMITS_PATIENCE) else { return Ok(None) };
         let all = self.lock_shards();
-        if table.is_gone() {
-            return Err(WriteError::TableGone);
-        }
+        table.check_removable()?;
         let now = self.now();
         let standing = Standing::of(table);
         let counted = counted.filter(|counted| counted.standing == standing).map(|counted| counted.rows);

@@ -35,6 +35,7 @@ mod depends;
 mod enumeration;
 mod foreign;
 mod index;
+mod materialized;
 mod namespace;
 mod options;
 mod routine;
@@ -54,6 +55,7 @@ pub use depends::Dependence;
 pub use enumeration::EnumDef;
 pub use foreign::ForeignKey;
 pub use index::IndexDef;
+pub use materialized::MaterializedDef;
 pub use namespace::{NamespaceDef, qualified};
 pub(crate) use namespace::{own_name, within};
 pub use options::{OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse_span, print_span};
@@ -85,6 +87,9 @@ pub struct TableDef {
     /// What stood in `WITH (...)`.
     #[serde(default)]
     pub options: TableOptions,
+    /// The query whose rows are its own: it is a materialized view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub materialized: Option<Box<MaterializedDef>>,
     /// Conditions that every row meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckDef>,
@@ -158,6 +163,7 @@ impl TableDef {
             primary_key,
             indexes: Vec::new(),
             options: TableOptions::default(),
+            materialized: None,
             checks: Vec::new(),
             rules: Vec::new(),
             foreign_keys: Vec::new(),
@@ -260,7 +266,7 @@ impl TableDef {
 
     /// Whether `flush_all` empties this table.
     pub fn is_flushed(&self) -> bool {
-        self.answers_to_memcached() && !self.options.unflushed
+        self.answers_to_memcached() && !self.options.unflushed && self.materialized.is_none()
     }
 
     /// As [`ColumnDef::accept`], and where memcached stores raw bytes, in the value and text key columns of a
@@ -381,6 +387,7 @@ impl TableDef {
 
     fn validate_options(&self) -> Result<(), DefinitionError> {
         self.options.validate()?;
+        self.validate_refresh()?;
         self.validate_tags()?;
         if let (Some(least), Some(most)) = (self.options.min_memory, self.options.max_memory)
             && least > most
