@@ -34,11 +34,10 @@ fn run_due(engine: &Arc<Engine>, runner: Option<ViewRunner>, cancel: &Cancel) ->
     // A server that stops has stopped the refresh.
     for news in news.into_iter().filter(|_| !cancel.is_canceled()) {
         let view = news.view;
-        match news.error {
-            Some(error) => {
-                tracing::warn!(view, error, "a materialized view keeps its rows: its refresh failed")
-            }
-            None => tracing::info!(view, "a materialized view is refreshed again"),
+        if let Some(error) = news.error {
+            tracing::warn!(view, error, "a materialized view keeps its rows: its refresh failed");
+        } else {
+            tracing::info!(view, "a materialized view is refreshed again");
         }
     }
     Some(runner)

@@ -6,7 +6,8 @@ use pgcatalog::sequence;
 use store::Catalog;
 use store::definition::{Access, Privileges, TableDef};
 
-use crate::define::materialized::WORD;
+/// What errors call a materialized view.
+pub(crate) const MATERIALIZED: &str = "materialized view";
 
 /// Such a thing.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl<'c> Governed<'c> {
     /// What errors call it.
     pub(crate) fn word(&self) -> &'static str {
         match self.what {
-            What::Table(def) if def.materialized.is_some() => WORD,
+            What::Table(def) if def.materialized.is_some() => MATERIALIZED,
             What::Table(_) => "table",
             What::View => "view",
             What::Sequence => "sequence",

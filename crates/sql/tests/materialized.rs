@@ -1,5 +1,5 @@
-//! Materialized views: made, refreshed by statement, by time and by changes, kept on errors, and written by nobody else.
-//! The clock is moved, never slept on.
+//! Materialized views: made, refreshed by statement, by time and by changes, kept on errors, and written by nobody
+//! else. The clock is moved, never slept on.
 
 mod common;
 
@@ -430,7 +430,7 @@ fn a_refreshed_view_has_the_rows_of_the_plain_one() {
 /// Readers count while the view changes between two states that differ in every row.
 #[test]
 fn readers_see_the_old_rows_or_the_new_ones() {
-    const ROWS: usize = 3_000;
+    const ROWS: i64 = 3_000;
     let mut db = Db::new();
     db.run(&format!(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT);
@@ -453,7 +453,7 @@ fn readers_see_the_old_rows_or_the_new_ones() {
                         let sql = format!("SELECT count(*), min(n), max(n) FROM {view}");
                         executor.execute(&mut session, &sql, &[], &Cancel::new(), &mut rows).unwrap();
                         let [count, least, most] = rows.rows[0].as_slice() else { panic!() };
-                        assert_eq!(*count, store::value::Value::Integer(ROWS as i64), "{view}");
+                        assert_eq!(*count, store::value::Value::Integer(ROWS), "{view}");
                         assert_eq!(least, most, "{view}");
                         looks += 1;
                     }

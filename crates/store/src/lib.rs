@@ -100,7 +100,7 @@ pub use arena::{ArenaError, Hits, PinnedRow, Received, TableId, Ticket};
 #[cfg(debug_assertions)]
 pub use clock::DebugClock;
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
-pub use commit::whole::{Counted, Standing};
+pub use commit::whole::Counted;
 pub use commit::write_set::{Moved, WriteSet};
 pub use commit::{COMMIT_ROWS_MAX, Change, Commits, Removals, Write};
 pub use define::OptionsChange;
@@ -142,6 +142,7 @@ pub use table::removal_cause::RemovalCause;
 pub use table::removal_event::{Cause, RemovalEvent};
 pub use table::rules::{RuleFigures, RuleRun};
 pub use table::sequence::Sequence;
+pub use table::standing::Standing;
 pub use table::{Table, TableStats, ghost};
 pub use time::Time;
 pub use versions::Versions;

@@ -9,12 +9,13 @@ use store::definition::{ForeignKey, IndexDef, RoutineDef, TableDef, ViewDef};
 
 use store::{BUILT_IN, Sequence, Table};
 
-use super::materialized::{self, WORD};
+use super::materialized;
 use super::words::Words;
 use super::{Defined, Note, Undo, alter, altered, enumeration, schema, sequence};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 
 /// What is to go, and what is said of it.
 struct Going<'g> {
@@ -28,7 +29,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
         ObjectKind::Table => ("DROP TABLE", "table"),
         ObjectKind::Index => ("DROP INDEX", "index"),
         ObjectKind::View => ("DROP VIEW", "view"),
-        ObjectKind::Materialized => ("DROP MATERIALIZED VIEW", WORD),
+        ObjectKind::Materialized => ("DROP MATERIALIZED VIEW", MATERIALIZED),
         ObjectKind::Enum => ("DROP TYPE", "type"),
         ObjectKind::Schema => ("DROP SCHEMA", "schema"),
         ObjectKind::Sequence => ("DROP SEQUENCE", "sequence"),
@@ -74,7 +75,7 @@ fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
         ObjectKind::Table => materialized::refuse(catalog.table(name)?)
             .err()
             .map(|error| error.with_hint("Use DROP MATERIALIZED VIEW to remove a materialized view.")),
-        ObjectKind::Materialized if !catalog.has(name) => error(state::UNKNOWN_TABLE, WORD),
+        ObjectKind::Materialized if !catalog.has(name) => error(state::UNKNOWN_TABLE, MATERIALIZED),
         ObjectKind::Materialized => materialized::of_name(core, name).err(),
         ObjectKind::Index if catalog.index_owner(name).is_none() => error(state::UNKNOWN_OBJECT, "index"),
         ObjectKind::View if catalog.view(name).is_none() => error(state::UNKNOWN_TABLE, "view"),
@@ -128,7 +129,7 @@ fn refuse_used(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> 
 fn word_of(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::View => "view",
-        ObjectKind::Materialized => WORD,
+        ObjectKind::Materialized => MATERIALIZED,
         _ => "table",
     }
 }
@@ -144,7 +145,7 @@ fn refuse_read(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> 
     let what = word_of(dropped.kind);
     let message = format!("cannot drop {what} {name} because other objects depend on it");
     Err(SqlError::new(state::DEPENDED_ON, message)
-        .with_detail(format!("{WORD} {} depends on {what} {name}", reader.def().own_name()))
+        .with_detail(format!("{MATERIALIZED} {} depends on {what} {name}", reader.def().own_name()))
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
 }
 
@@ -317,7 +318,7 @@ impl Going<'_> {
     /// The views that read what goes, go with it, and those that read these.
     fn readers(&mut self, name: &str) -> Result<(), SqlError> {
         while let Some(view) = materialized_reader_of(self.core, name) {
-            self.done.notes.push(Note::plain(format!("drop cascades to {WORD} {}", view.name())));
+            self.done.notes.push(Note::plain(format!("drop cascades to {MATERIALIZED} {}", view.name())));
             self.table(view.name(), true)?;
         }
         while let Some(view) = reader_of(self.core, name) {

@@ -11,10 +11,8 @@ use super::words::Words;
 use super::{Defined, Fill, Note, Undo, check_column_name, check_table_name, of_query, typed_column};
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 use crate::needs::check_calls;
-
-/// What errors call such a thing.
-pub(crate) const WORD: &str = "materialized view";
 
 pub(super) fn create(
     core: &Core,
@@ -121,7 +119,7 @@ pub(crate) fn of_name<'c>(core: &'c Core, name: &str) -> Result<&'c Table, SqlEr
     match core.catalog.table(name) {
         Some(table) if table.def().materialized.is_some() => Ok(table),
         None if core.catalog.view(name).is_none() => Err(SqlError::unknown_table(name)),
-        _ => Err(SqlError::new(state::NOT_A_TABLE, format!("\"{name}\" is not a {WORD}"))),
+        _ => Err(SqlError::new(state::NOT_A_TABLE, format!("\"{name}\" is not a {MATERIALIZED}"))),
     }
 }
 

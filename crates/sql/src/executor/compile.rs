@@ -6,8 +6,8 @@ use sqltext::Tree;
 use store::Catalog;
 
 use super::Executor;
-use crate::define::materialized::WORD;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 use crate::limits::NESTED_VIEWS_MAX;
 use crate::native;
 use crate::needs::Needs;
@@ -145,7 +145,7 @@ fn check_populated(catalog: &Catalog, reads: &[String], views: usize) -> Result<
     for name in reads {
         let materialized = catalog.table(name).and_then(|table| table.def().materialized.as_ref());
         if materialized.is_some_and(|own| !own.populated) {
-            let message = format!("{WORD} \"{name}\" has not been populated");
+            let message = format!("{MATERIALIZED} \"{name}\" has not been populated");
             return Err(SqlError::new(state::NOT_IN_STATE, message)
                 .with_hint("Use the REFRESH MATERIALIZED VIEW command."));
         }

@@ -1,8 +1,36 @@
 //! `CREATE MATERIALIZED VIEW` and `REFRESH MATERIALIZED VIEW`.
 
 use super::reader::Reader;
-use super::{CreateMaterialized, Name, Refresh};
+use super::{Name, Part, Read, Setting};
 use crate::error::{SqlError, state};
+
+/// `CREATE MATERIALIZED VIEW`
+#[derive(Debug)]
+pub struct CreateMaterialized {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The name.
+    pub name: Name,
+    /// The names of its columns.
+    pub columns: Vec<Name>,
+    /// `WITH (...)`
+    pub settings: Vec<Setting>,
+    /// What its rows are.
+    pub query: Part<Read>,
+    /// `WITH DATA`
+    pub populated: bool,
+}
+
+/// `REFRESH MATERIALIZED VIEW`
+#[derive(Debug)]
+pub struct Refresh {
+    /// `CONCURRENTLY`
+    pub concurrently: bool,
+    /// The view.
+    pub name: Name,
+    /// `WITH DATA`
+    pub populated: bool,
+}
 
 impl Reader<'_, '_> {
     /// What stands behind `CREATE MATERIALIZED VIEW`.

@@ -37,6 +37,7 @@ use store::definition::ParameterMode;
 use crate::error::SqlError;
 use crate::token::Token;
 use grant::Grants;
+pub use materialized::{CreateMaterialized, Refresh};
 pub(crate) use reader::Reader;
 use role::RoleRef;
 pub use server::{CreateServer, MappingOf, OptionChange, ServerAlteration, ServerStatement};
@@ -447,34 +448,6 @@ pub struct CreateView {
     pub columns: Vec<Name>,
     /// What it is.
     pub query: Part<Read>,
-}
-
-/// `CREATE MATERIALIZED VIEW`
-#[derive(Debug)]
-pub struct CreateMaterialized {
-    /// `IF NOT EXISTS`
-    pub if_not_exists: bool,
-    /// The name.
-    pub name: Name,
-    /// The names of its columns.
-    pub columns: Vec<Name>,
-    /// `WITH (...)`
-    pub settings: Vec<Setting>,
-    /// What its rows are.
-    pub query: Part<Read>,
-    /// `WITH DATA`
-    pub populated: bool,
-}
-
-/// `REFRESH MATERIALIZED VIEW`
-#[derive(Debug)]
-pub struct Refresh {
-    /// `CONCURRENTLY`
-    pub concurrently: bool,
-    /// The view.
-    pub name: Name,
-    /// `WITH DATA`
-    pub populated: bool,
 }
 
 /// What is dropped, or commented on.

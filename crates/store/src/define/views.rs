@@ -39,8 +39,8 @@ impl Store {
         self.replace(&catalog, changed).map(drop)
     }
 
-    /// Most bytes that the rows of a view may take: they are not evicted, so there is a bound for all views together, and
-    /// the view may have one of its own.
+    /// Most bytes that the rows of a view may take: they are not evicted, so there is a bound for all views together,
+    /// and the view may have one of its own.
     pub fn view_bytes_max(&self, view: &Table) -> u64 {
         let catalog = self.catalog();
         let others =

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::clock::Tick;
-use crate::commit::whole::Standing;
 use crate::schema::Schema;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::refresh::Refresh;
+use crate::table::standing::Standing;
 
 impl Schema {
     /// Whether there are views to be refreshed.

@@ -14,6 +14,7 @@ pub(crate) mod row_count;
 pub(crate) mod rules;
 pub(crate) mod sealed;
 pub(crate) mod sequence;
+pub(crate) mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

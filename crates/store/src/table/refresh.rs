@@ -6,10 +6,10 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::{NEVER, TICKS_PER_SECOND, Tick, moment_after};
-use crate::commit::whole::Standing;
 use crate::limits::{
     REFRESH_AGAIN_TICKS, REFRESH_AGAIN_TICKS_MAX, REFRESH_JITTER, REFRESH_PAUSE_TICKS, REFRESH_REST,
 };
+use crate::table::standing::Standing;
 use crate::table::{Table, ticks};
 
 /// What the refreshes of a view did since the start.

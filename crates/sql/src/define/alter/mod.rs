@@ -21,6 +21,7 @@ use super::{Defined, Note};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 use store::Table;
 
 pub(super) use column::refuse_type_change;
@@ -316,7 +317,7 @@ impl Change<'_> {
         // Those first that read others.
         while let Some(view) = materialized_reader_of(self.core, &self.table) {
             let (core, name) = (self.core, view.name());
-            self.notes.push(Note::plain(format!("drop cascades to {} {name}", materialized::WORD)));
+            self.notes.push(Note::plain(format!("drop cascades to {MATERIALIZED} {name}")));
             core.store.drop_table(name)?;
             self.undo.push(Undo::TableGone(Arc::clone(&view), Vec::new()));
         }
@@ -349,7 +350,7 @@ impl Change<'_> {
         let view = self.core.catalog.views().find(|view| mentions(&view.sql, &self.table));
         let materialized = || {
             let view = materialized_reader_of(self.core, &self.table)?;
-            Some((materialized::WORD, view.name().to_owned()))
+            Some((MATERIALIZED, view.name().to_owned()))
         };
         match view.map(|view| ("view", view.name.clone())).or_else(materialized) {
             None => Ok(()),
