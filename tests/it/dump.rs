@@ -28,6 +28,12 @@ const SCHEMA: &str = r#"
         FROM orders o JOIN customer c ON c.id = o.customer_id WHERE o.n > 3;
     CREATE VIEW a_view_of_a_view (x, "Y") AS SELECT id, name FROM big;
     CREATE VIEW shop.v AS SELECT a, "order" FROM shop.item;
+    CREATE MATERIALIZED VIEW counted WITH (key = 'customer_id', refresh = '1 h', refresh_on = 'orders, customer') AS
+        SELECT customer_id, count(*) AS bought, max(n) AS most FROM orders GROUP BY customer_id;
+    CREATE INDEX counted_most ON counted (most);
+    CREATE MATERIALIZED VIEW shop.a_copy (x) AS SELECT x FROM a_view_of_a_view;
+    COMMENT ON MATERIALIZED VIEW counted IS 'who buys';
+    GRANT SELECT ON counted TO reader;
     COMMENT ON TABLE customer IS 'people';
     COMMENT ON COLUMN customer.name IS 'what they are called';
     COMMENT ON INDEX orders_low IS 'for search';
@@ -87,6 +93,8 @@ fn what_is_dumped_is_made_again() {
             "CREATE TYPE public.mood",
             "prefix='frag:'",
             "CREATE VIEW public.big",
+            "CREATE MATERIALIZED VIEW public.counted",
+            "COMMENT ON MATERIALIZED VIEW",
             "GRANT SELECT(id)",
             "COMMENT ON INDEX",
         ] {

@@ -44,6 +44,7 @@ mod start;
 mod table_options;
 mod tls;
 mod top;
+mod views;
 
 use std::io::Write;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use auth::Authenticated;
 use parking_lot::Mutex;
 use sql::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
-use sql::{Account, Executor, Invalidation, Limits, RuleRunner, SqlError};
+use sql::{Account, Executor, Invalidation, Limits, RuleRunner, SqlError, ViewRunner};
 use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::access::AccessControl;
@@ -188,6 +188,18 @@ impl Engine {
     /// What runs the expiry rules, for the calling thread.
     pub fn rule_runner(self: &Arc<Self>) -> Result<RuleRunner, SqlError> {
         let mut runner = RuleRunner::new(Arc::clone(&self.store))?;
+        runner.set_server(Arc::<Self>::clone(self));
+        Ok(runner)
+    }
+
+    /// Whether a materialized view is to be refreshed: not before the start has looked at all rows.
+    pub fn has_due_views(&self) -> bool {
+        self.store.recovered().complete && self.store.has_due_views()
+    }
+
+    /// What refreshes materialized views, for the calling thread.
+    pub fn view_runner(self: &Arc<Self>) -> Result<ViewRunner, SqlError> {
+        let mut runner = ViewRunner::new(Arc::clone(&self.store))?;
         runner.set_server(Arc::<Self>::clone(self));
         Ok(runner)
     }

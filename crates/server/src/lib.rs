@@ -78,6 +78,7 @@ mod sql_threads;
 mod stranger;
 mod tls;
 mod unproved;
+mod views;
 mod watch;
 mod worker;
 

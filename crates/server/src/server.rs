@@ -106,6 +106,8 @@ pub struct Server {
     cleaner: Option<Sender<()>>,
     /// The same for the expiry rules, and what stops the one that runs.
     rules: Option<(Sender<()>, Cancel)>,
+    /// The same for the materialized views.
+    views: Option<(Sender<()>, Cancel)>,
 }
 
 impl Server {
@@ -153,6 +155,7 @@ impl Server {
             workers_end,
             cleaner: None,
             rules: None,
+            views: None,
         };
         let (proofs, shown) = Proofs::queue();
         let context = server.shared.engine.context();
@@ -256,7 +259,17 @@ impl Server {
                 spawn("recovery".into(), move || crate::cleaner::recover(&engine))?;
             }
             self.start_rules()?;
+            self.start_views()?;
         }
+        Ok(())
+    }
+
+    fn start_views(&mut self) -> io::Result<()> {
+        let (keep, stop) = bounded(0);
+        let (engine, cancel) = (Arc::clone(&self.shared.engine), Cancel::new());
+        let canceled = cancel.clone();
+        self.crew.start("views".into(), move || crate::views::run(&engine, &stop, &canceled))?;
+        self.views = Some((keep, cancel));
         Ok(())
     }
 
@@ -332,6 +345,9 @@ impl Server {
         }
         self.cleaner = None;
         self.shared.engine.store().end_ready();
+        if let Some((_, cancel)) = self.views.take() {
+            cancel.cancel();
+        }
         if let Some((_, cancel)) = self.rules.take() {
             cancel.cancel();
         }

@@ -6,6 +6,9 @@ use pgcatalog::sequence;
 use store::Catalog;
 use store::definition::{Access, Privileges, TableDef};
 
+/// What errors call a materialized view.
+pub(crate) const MATERIALIZED: &str = "materialized view";
+
 /// Such a thing.
 #[derive(Debug)]
 pub(crate) struct Governed<'c> {
@@ -47,6 +50,7 @@ impl<'c> Governed<'c> {
     /// What errors call it.
     pub(crate) fn word(&self) -> &'static str {
         match self.what {
+            What::Table(def) if def.materialized.is_some() => MATERIALIZED,
             What::Table(_) => "table",
             What::View => "view",
             What::Sequence => "sequence",

@@ -69,6 +69,7 @@ mod session;
 mod table;
 mod text;
 mod transaction;
+mod view_runner;
 mod write;
 
 use pgcatalog::function;
@@ -105,3 +106,4 @@ pub use store::definition::{Access as TableAccess, Grant, Privileges, SqlType};
 pub use table::Cancel;
 pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};
+pub use view_runner::{ViewNews, ViewRunner};

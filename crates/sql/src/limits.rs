@@ -49,6 +49,10 @@ pub const FIRM_COMMITS_MAX: usize = 16;
 /// How often a statement starts again because what it read was given up, as when all rows of a table were removed in
 /// one step. One that needs more than there is room to keep fails each time, and should fail soon.
 pub(crate) const GIVEN_UP_MAX: u32 = 3;
+/// Who waits until another has refreshed a view looks so often whether its own time is over.
+pub(crate) const REFRESH_LOOK: Duration = Duration::from_millis(50);
+/// How long the query of a materialized view may take where the view does not say: others wait for the refresher.
+pub const REFRESH_TIMEOUT: Duration = Duration::from_mins(1);
 /// Views within views that `CREATE TABLE ... AS` looks through for what its columns hold: people nest two or three, and
 /// each may name several.
 pub(crate) const NESTED_VIEWS_MAX: usize = 4;

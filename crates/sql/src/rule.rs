@@ -9,7 +9,7 @@ use sqltext::definition::{CreateRule, Definition, DropRule, Name};
 use store::definition::{ExpiryRule, TableDef, parse_span};
 
 use crate::core::Core;
-use crate::define::{Defined, altered_by_name};
+use crate::define::{Defined, altered_by_name, materialized};
 use crate::error::{SqlError, state};
 use crate::text::token::quoted_name;
 
@@ -45,6 +45,7 @@ pub(crate) fn create(
 ) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE EXPIRY RULE";
     system::refuse_change(&wanted.table.text)?;
+    core.catalog.table(&wanted.table.text).map_or(Ok(()), |table| materialized::refuse(table))?;
     let every_ms = every_ms(definition, wanted.every.as_ref())?;
     let name = wanted.name.text.clone();
     let rule = ExpiryRule { name, condition: condition(definition, wanted), every_ms };

@@ -37,6 +37,8 @@ pub(crate) struct Block {
     generation: u64,
     /// What the list takes of the session's allowance.
     held: Held,
+    /// The views that it refreshed, which did not see what it wrote.
+    refreshed: Vec<String>,
 }
 
 impl Block {
@@ -44,7 +46,27 @@ impl Block {
         let (own, journal) = (WriteSet::default(), Journal::default());
         let (undoing, together) = (Undoing::default(), false);
         let (failed, used, generation) = (false, false, 0);
-        Self { own, journal, undoing, together, failed, read_only, isolation, used, generation, held }
+        let refreshed = Vec::new();
+        Self {
+            own,
+            journal,
+            undoing,
+            together,
+            failed,
+            read_only,
+            isolation,
+            used,
+            generation,
+            held,
+            refreshed,
+        }
+    }
+
+    /// Takes note of a view that was refreshed; it is refreshed again when this transaction has written.
+    pub(crate) fn refreshed(&mut self, view: &str) {
+        if !self.refreshed.iter().any(|known| known == view) {
+            self.refreshed.push(view.to_owned());
+        }
     }
 
     /// Counts what the list takes now.
@@ -280,6 +302,11 @@ fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static 
     } else {
         let writes = std::mem::take(&mut block.own).into_writes();
         store.commit(&writes).map_err(refused)?;
+        if !writes.is_empty() {
+            let catalog = store.catalog();
+            let views = block.refreshed.iter().filter_map(|view| catalog.table(view));
+            views.for_each(|view| view.ask_for_refresh());
+        }
         if let Err(error) = block.undoing.keep() {
             session.warn(state::WARNING, format!("a restart would undo the definitions: {}", error.message));
         }

@@ -28,6 +28,7 @@ fn every_statement_of_the_pages_runs() {
         (TABLES, 40),
         (include_str!("../../../docs/dialect.md"), 10),
         (include_str!("../../../docs/expiry.md"), 10),
+        (include_str!("../../../docs/views.md"), 10),
     ] {
         let count = run(page);
         assert!(count >= least, "{count} statements on a page of {least}");

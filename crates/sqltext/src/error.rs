@@ -274,6 +274,7 @@ impl From<WriteError> for SqlError {
         let state = match error {
             WriteError::TooLarge { .. } | WriteError::TooManyRows { .. } => state::TOO_LARGE,
             WriteError::Full => state::OUT_OF_MEMORY,
+            WriteError::View(_) => state::NOT_A_TABLE,
             WriteError::Unique { .. } => state::UNIQUE,
             // A redefined table is met by making the statement again.
             WriteError::Lost(_) | WriteError::TableChanged => state::LOST,
@@ -323,6 +324,7 @@ mod tests {
         for (error, state) in [
             (WriteError::TooLarge { bytes: 2, limit: 1 }, "54000"),
             (WriteError::Full, "53200"),
+            (WriteError::View("v".into()), "42809"),
             (WriteError::Unique { index: "t_pkey".into(), write: 0 }, "23505"),
             (WriteError::Lost(vec![0]), "40001"),
             (WriteError::TableGone, "42P01"),

@@ -38,6 +38,8 @@ pub enum WriteError {
     TableGone,
     /// The table was redefined meanwhile: the write is to be made again, by its new definition.
     TableChanged,
+    /// It is a materialized view (its name), which only a refresh writes.
+    View(String),
     /// Whoever asked for it asked to stop.
     Canceled,
     /// A condition that every row of the table meets is false for this one (its name).
@@ -105,6 +107,7 @@ impl fmt::Display for WriteError {
             }
             Self::TableGone => f.write_str("the table was dropped meanwhile"),
             Self::TableChanged => f.write_str("the table was redefined meanwhile; try again"),
+            Self::View(name) => write!(f, "cannot change materialized view \"{name}\""),
             Self::Canceled => f.write_str("canceling statement due to user request"),
             Self::Check(name) => write!(f, "new row violates check constraint \"{name}\""),
             Self::NumbersExhausted(table) => {

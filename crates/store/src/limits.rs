@@ -74,6 +74,30 @@ pub(crate) const DEPENDENCES_MAX: usize = 32;
 /// Longest text of `depends`: some dozens of tables with their columns.
 pub(crate) const DEPENDS_BYTES_MAX: usize = 4 << 10;
 
+/// Shortest time between two refreshes of a materialized view that is refreshed by the clock: below it a view is better
+/// refreshed when a table changes.
+pub(crate) const REFRESH_MS_MIN: u64 = 1_000;
+
+/// The share of the memory that all materialized views may take, in per cent: their rows are not evicted, and the rest
+/// is for rows that are.
+pub(crate) const VIEWS_PER_CENT: u64 = 50;
+
+/// How long after a change a view is refreshed at the earliest, in ticks, so that changes that come together are one.
+pub(crate) const REFRESH_PAUSE_TICKS: u32 = 1;
+
+/// A view that tables have refreshed rests so many times as long as the refresh took, so that refreshing takes a
+/// quarter of one processor at most.
+pub(crate) const REFRESH_REST: u64 = 3;
+
+/// The first pause after a refresh that failed, in ticks; each further one is twice as long, ...
+pub(crate) const REFRESH_AGAIN_TICKS: u32 = 16;
+
+/// ... up to this one: a minute.
+pub(crate) const REFRESH_AGAIN_TICKS_MAX: u32 = 60 * 16;
+
+/// Least part of its time after which a view is refreshed, in thousandths: views of the same time go apart.
+pub(crate) const REFRESH_JITTER: u64 = 900;
+
 /// Most sequences: all definitions are written at each change, and for each thousand numbers that one gives out.
 pub const SEQUENCES_MAX: usize = 1_000;
 

@@ -22,6 +22,13 @@ pub(super) fn run(core: &Core, comment: &Comment) -> Result<Defined, SqlError> {
             def.comment = text.map(ToOwned::to_owned);
             Ok(())
         }),
+        Commented::Object(ObjectKind::Materialized, name) => {
+            super::materialized::of_name(core, &name.text)?;
+            on_table(core, &name.text, &mut |def| {
+                def.comment = text.map(ToOwned::to_owned);
+                Ok(())
+            })
+        }
         Commented::Object(ObjectKind::Index, name) => on_index(core, &name.text, text),
         Commented::Object(ObjectKind::View, name) => on_view(core, &name.text, text),
         Commented::Column(table, column) => on_column(core, &table.text, &column.text, text),

@@ -7,13 +7,15 @@ use pgcatalog::system;
 use sqltext::definition::{Drop, Name, ObjectKind};
 use store::definition::{ForeignKey, IndexDef, RoutineDef, TableDef, ViewDef};
 
-use store::{BUILT_IN, Sequence};
+use store::{BUILT_IN, Sequence, Table};
 
+use super::materialized;
 use super::words::Words;
 use super::{Defined, Note, Undo, alter, altered, enumeration, schema, sequence};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 
 /// What is to go, and what is said of it.
 struct Going<'g> {
@@ -27,6 +29,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
         ObjectKind::Table => ("DROP TABLE", "table"),
         ObjectKind::Index => ("DROP INDEX", "index"),
         ObjectKind::View => ("DROP VIEW", "view"),
+        ObjectKind::Materialized => ("DROP MATERIALIZED VIEW", MATERIALIZED),
         ObjectKind::Enum => ("DROP TYPE", "type"),
         ObjectKind::Schema => ("DROP SCHEMA", "schema"),
         ObjectKind::Sequence => ("DROP SEQUENCE", "sequence"),
@@ -52,7 +55,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
     let mut going = Going { core, done };
     for name in names {
         match dropped.kind {
-            ObjectKind::Table => going.table(&name.text, dropped.cascade)?,
+            ObjectKind::Table | ObjectKind::Materialized => going.table(&name.text, dropped.cascade)?,
             ObjectKind::Index => going.index(&name.text)?,
             ObjectKind::View => going.view(&name.text, dropped.cascade)?,
             ObjectKind::Enum => going.enumeration(words, &name.text, dropped.cascade)?,
@@ -69,6 +72,11 @@ fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
     let error = |state, what: &str| Some(SqlError::new(state, format!("{what} \"{name}\" does not exist")));
     match kind {
         ObjectKind::Table if catalog.table(name).is_none() => Some(SqlError::unknown_table(name)),
+        ObjectKind::Table => materialized::refuse(catalog.table(name)?)
+            .err()
+            .map(|error| error.with_hint("Use DROP MATERIALIZED VIEW to remove a materialized view.")),
+        ObjectKind::Materialized if !catalog.has(name) => error(state::UNKNOWN_TABLE, MATERIALIZED),
+        ObjectKind::Materialized => materialized::of_name(core, name).err(),
         ObjectKind::Index if catalog.index_owner(name).is_none() => error(state::UNKNOWN_OBJECT, "index"),
         ObjectKind::View if catalog.view(name).is_none() => error(state::UNKNOWN_TABLE, "view"),
         ObjectKind::Enum if catalog.enumeration(name).is_none() => error(state::UNKNOWN_OBJECT, "type"),
@@ -88,7 +96,10 @@ fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError
         ObjectKind::Schema => schema::refuse_needed(&core.catalog, name, dropped.cascade),
         ObjectKind::Sequence => refuse_needed_sequence(core, name, dropped.cascade),
         ObjectKind::Table if name.eq_ignore_ascii_case(BUILT_IN) => Ok(core.store.drop_table(name)?),
-        ObjectKind::Table | ObjectKind::View => refuse_used(core, dropped, name),
+        ObjectKind::Table | ObjectKind::View | ObjectKind::Materialized => {
+            refuse_used(core, dropped, name)?;
+            refuse_read(core, dropped, name)
+        }
         ObjectKind::Index => {
             let Some(owner) = core.catalog.index_owner(name) else { return Ok(()) };
             let name = within(owner.def(), name).unwrap_or(name);
@@ -107,11 +118,45 @@ fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError
 /// A function whose body was no text keeps what it needs.
 fn refuse_used(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> {
     let Some(user) = users_of(core, name).into_iter().find(|_| !dropped.cascade) else { return Ok(()) };
-    let what = if dropped.kind == ObjectKind::View { "view" } else { "table" };
+    let what = word_of(dropped.kind);
     let message = format!("cannot drop {what} {name} because other objects depend on it");
     Err(SqlError::new(state::DEPENDED_ON, message)
         .with_detail(format!("{} {} depends on {what} {name}", user.word(), user.name))
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+}
+
+/// What errors call it.
+fn word_of(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::View => "view",
+        ObjectKind::Materialized => MATERIALIZED,
+        _ => "table",
+    }
+}
+
+/// A materialized view keeps what it reads: without it, its rows would be those of no query.
+fn refuse_read(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> {
+    let goes = |view: &Table| {
+        dropped.kind == ObjectKind::Materialized
+            && dropped.names.iter().any(|name| name.text.eq_ignore_ascii_case(view.name()))
+    };
+    let reader = materialized_reader_of(core, name).filter(|view| !dropped.cascade && !goes(view));
+    let Some(reader) = reader else { return Ok(()) };
+    let what = word_of(dropped.kind);
+    let message = format!("cannot drop {what} {name} because other objects depend on it");
+    Err(SqlError::new(state::DEPENDED_ON, message)
+        .with_detail(format!("{MATERIALIZED} {} depends on {what} {name}", reader.def().own_name()))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+}
+
+/// A materialized view that reads a table or view of this name, or is refreshed when it changes.
+pub(super) fn materialized_reader_of(core: &Core, name: &str) -> Option<Arc<Table>> {
+    let reads = |table: &&Arc<Table>| {
+        let def = table.def();
+        let Some(query) = &def.materialized else { return false };
+        !table.name().eq_ignore_ascii_case(name) && (mentions(&query.sql, name) || def.is_refreshed_on(name))
+    };
+    core.store.catalog().tables().find(reads).cloned()
 }
 
 /// Functions and procedures that need a table or view.
@@ -272,6 +317,10 @@ impl Going<'_> {
 
     /// The views that read what goes, go with it, and those that read these.
     fn readers(&mut self, name: &str) -> Result<(), SqlError> {
+        while let Some(view) = materialized_reader_of(self.core, name) {
+            self.done.notes.push(Note::plain(format!("drop cascades to {MATERIALIZED} {}", view.name())));
+            self.table(view.name(), true)?;
+        }
         while let Some(view) = reader_of(self.core, name) {
             self.readers(&view.name)?;
             self.done.notes.push(Note::plain(format!("drop cascades to view {}", view.name)));

@@ -340,6 +340,7 @@ fn listed(core: &Core, name: &str) -> Vec<(Option<String>, Vec<Grant>)> {
 pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlError> {
     let tag = match wanted.kind {
         ObjectKind::View => "ALTER VIEW",
+        ObjectKind::Materialized => "ALTER MATERIALIZED VIEW",
         ObjectKind::Sequence => "ALTER SEQUENCE",
         _ => "ALTER TABLE",
     };
@@ -351,6 +352,9 @@ pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlEr
     };
     if wanted.kind == ObjectKind::Sequence && kind_of(&object) != Kind::Sequence {
         return Err(SqlError::new(state::NOT_A_TABLE, format!("\"{name}\" is not a sequence")));
+    }
+    if wanted.kind == ObjectKind::Materialized {
+        super::materialized::of_name(core, name)?;
     }
     let holder = core.system.identity().holder();
     rights::owner(core, &holder, name)?;

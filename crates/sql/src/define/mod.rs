@@ -12,6 +12,7 @@ mod grant;
 mod index;
 mod known;
 mod like;
+pub(crate) mod materialized;
 mod method;
 mod of_query;
 pub(crate) mod rights;
@@ -50,8 +51,8 @@ use words::Words;
 #[derive(Clone, Debug)]
 pub(crate) struct Defined {
     pub(crate) tag: &'static str,
-    /// `CREATE TABLE ... AS`: the table that is to be filled, and the statement that does it.
-    pub(crate) fill: Option<(String, String)>,
+    /// What is to be filled.
+    pub(crate) fill: Option<Fill>,
     /// Notices for the client.
     pub(crate) notes: Vec<Note>,
     /// Nothing was done, as `IF EXISTS` or `IF NOT EXISTS` allows.
@@ -60,6 +61,25 @@ pub(crate) struct Defined {
     pub(crate) undo: Vec<Undo>,
     /// What it emptied.
     pub(crate) invalidated: Option<Invalidated>,
+}
+
+/// How a table is filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// `CREATE TABLE ... AS`: the table, and the statement that does it.
+    Insert {
+        /// The table.
+        table: String,
+        /// The statement.
+        insert: String,
+    },
+    /// A materialized view is refreshed; one that was just made goes again if it cannot.
+    Refresh {
+        /// The view.
+        view: String,
+        /// It was just made.
+        created: bool,
+    },
 }
 
 /// A notice about a definition.
@@ -146,6 +166,8 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
             index::create(core, &words(core.catalog.table(&wanted.table.text)), wanted)
         }
         What::CreateView(wanted) => view::create(core, &words(None), wanted),
+        What::CreateMaterialized(wanted) => materialized::create(core, &words(None), wanted),
+        What::Refresh(wanted) => materialized::refresh(core, wanted),
         What::CreateRoutine(_) => Err(SqlError::new(state::INTERNAL, "a routine is made by the executor")),
         What::DropRoutine(dropped) => routine::drop(core, dropped),
         What::AlterRoutine(wanted) => routine::alter(core, wanted),
@@ -178,6 +200,7 @@ fn truncate(core: &Core, emptied: &Truncate) -> Result<Defined, SqlError> {
     let tables: Result<Vec<_>, _> =
         names().map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name))).collect();
     let (tables, mut invalidated) = (tables?, None);
+    tables.iter().try_for_each(|table| materialized::refuse(table))?;
     if let Some(table) = tables.iter().find(|table| table.is_mirror())
         && !core.system.identity().is_source
     {

@@ -1,5 +1,7 @@
 //! The columns of `CREATE TABLE ... AS`.
 
+use std::sync::Arc;
+
 use dialect::Item;
 use store::definition::{ColumnDef, NAME_BYTES_MAX};
 
@@ -14,7 +16,9 @@ use crate::text::token::{Kind, Tokens, unquoted};
 pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError> {
     let statement = core.compile_query(sql)?;
     let mixed = is_mixed(core, sql, NESTED_VIEWS_MAX);
-    let known = dialect::translate(&core.catalog, sql, &[], None)?;
+    // Its names are those of the store, wherever the session looks for names.
+    let catalog = Arc::new(core.catalog.with_path(Arc::default()));
+    let known = dialect::translate(&catalog, sql, &[], None)?;
     let items = Item::expanded(&known.items).filter(|items| items.len() == statement.columns());
     let decimal = |at: usize| items.as_ref().is_some_and(|items| items[at].is_decimal());
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(statement.columns());
@@ -29,6 +33,11 @@ pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError
         columns.push(typed_column(&core.catalog, &name, &declared.unwrap_or_default())?);
     }
     Ok(columns)
+}
+
+/// Whether all rows come from one query, whose types are then those of its columns.
+pub(super) fn is_of_one(core: &Core, sql: &str) -> bool {
+    !is_mixed(core, sql, NESTED_VIEWS_MAX)
 }
 
 /// Whether a text, or a view that it names, brings rows of several queries or lists together.

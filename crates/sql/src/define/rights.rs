@@ -33,6 +33,11 @@ pub(crate) fn check(core: &Core, identity: &Identity, definition: &Definition<'_
             let replaced = core.catalog.view(&wanted.name.text).is_some() && wanted.replace;
             if replaced { checked.owns(&wanted.name.text) } else { checked.creates(&wanted.name) }
         }
+        What::CreateMaterialized(wanted) => {
+            checked.creates(&wanted.name)?;
+            check_settings(&wanted.settings)
+        }
+        What::Refresh(wanted) => checked.owns(&wanted.name.text),
         What::CreateRoutine(wanted) => match core.catalog.routine(&wanted.name.text) {
             Some(_) if wanted.replace => checked.owns_routine(&wanted.name.text),
             _ => checked.creates(&wanted.name),
@@ -54,7 +59,9 @@ pub(crate) fn check(core: &Core, identity: &Identity, definition: &Definition<'_
         }
         What::RenameIndex(rename) => checked.owns_index(&rename.name.text),
         What::Drop(dropped) => dropped.names.iter().try_for_each(|name| match dropped.kind {
-            ObjectKind::Table | ObjectKind::View | ObjectKind::Sequence => checked.owns(&name.text),
+            ObjectKind::Table | ObjectKind::View | ObjectKind::Materialized | ObjectKind::Sequence => {
+                checked.owns(&name.text)
+            }
             ObjectKind::Index => checked.owns_index(&name.text),
             ObjectKind::Enum => Err(no_owner("type", &name.text)),
             ObjectKind::Schema => Err(no_owner("schema", &name.text)),

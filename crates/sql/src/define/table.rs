@@ -19,7 +19,7 @@ use super::index::index_form;
 use super::server;
 use super::words::{Words, bare};
 use super::{
-    Defined, Note, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
+    Defined, Fill, Note, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
     typed_column,
 };
 use crate::compute::{check_definition, mentions};
@@ -48,7 +48,8 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
             let query = words.query(query)?;
             let columns = of_query::columns(core, &query.sql);
             maker.def.columns = columns.map_err(|error| words.relocate(&query, error))?;
-            fill = Some((name.clone(), format!("INSERT INTO {} {}", quoted_name(name), query.sql)));
+            let insert = format!("INSERT INTO {} {}", quoted_name(name), query.sql);
+            fill = Some(Fill::Insert { table: name.clone(), insert });
         }
     }
     let (mut notes, start) = (std::mem::take(&mut maker.notes), maker.start);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use pgcatalog::sequence;
 use pgcatalog::session::{Holder, Identity};
+use store::Table;
 use store::definition::RoutineDef;
 
 use super::Executor;
@@ -88,8 +89,18 @@ impl Executor {
         Ok(actor)
     }
 
+    /// Who looks for the rows of a materialized view: its owner, with the rights of now.
+    pub(super) fn owner_of(&self, view: &Table) -> Result<Identity, SqlError> {
+        let Some(owner) = &view.def().access.owner else { return Ok(Identity::default()) };
+        let Some(Holder { rights, roles }) = self.core.system.server().holder(owner) else {
+            let message = format!("role \"{owner}\" does not exist, who owns the view {}", view.name());
+            return Err(SqlError::new(state::UNKNOWN_OBJECT, message));
+        };
+        Ok(Identity { role: owner.clone(), rights, roles, ..Identity::default() })
+    }
+
     /// Takes over who speaks in a session, and where it looks for names.
-    fn meet(&mut self, session: &Session) {
+    pub(super) fn meet(&mut self, session: &Session) {
         self.look_in(session.path(&self.core.catalog).cloned());
         let identity = session.asker().identity;
         self.core.system.act_as(&self.core.catalog, identity);

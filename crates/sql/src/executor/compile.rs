@@ -3,9 +3,12 @@
 use dialect::lowered::{Lowered, Select, Write};
 use dialect::{Chosen, Translated};
 use sqltext::Tree;
+use store::Catalog;
 
 use super::Executor;
-use crate::error::SqlError;
+use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
+use crate::limits::NESTED_VIEWS_MAX;
 use crate::native;
 use crate::needs::Needs;
 use crate::plan::explain::{EXPLAIN, Explained, Form};
@@ -44,6 +47,7 @@ impl Executor {
         let began = self.core.store.clock().precise_ns();
         self.set_words();
         let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
+        check_populated(&self.core.catalog, &translated.reads, NESTED_VIEWS_MAX)?;
         let needs = Needs::of(&self.core, &translated);
         let mut plan = if let Some(write) = translated.take_write() {
             self.compile_write(kind, write)
@@ -111,6 +115,7 @@ impl Executor {
 
     fn compile_change(&self, write: Box<Write>) -> Result<Plan, SqlError> {
         let core = &self.core;
+        core.catalog.table(&write.table.name).map_or(Ok(()), |table| table.check_changeable())?;
         if core.native
             && let Some(native) = native::of_deletion(core, &write)
         {
@@ -133,6 +138,23 @@ impl Executor {
     ) -> Result<Plan, SqlError> {
         Ok(Plan::Explained(Box::new(Explained::new(&self.core, options, query, explained)?)))
     }
+}
+
+/// Refuses to read a materialized view that was never filled, by its name or through views.
+fn check_populated(catalog: &Catalog, reads: &[String], views: usize) -> Result<(), SqlError> {
+    for name in reads {
+        let materialized = catalog.table(name).and_then(|table| table.def().materialized.as_ref());
+        if materialized.is_some_and(|own| !own.populated) {
+            let message = format!("{MATERIALIZED} \"{name}\" has not been populated");
+            return Err(SqlError::new(state::NOT_IN_STATE, message)
+                .with_hint("Use the REFRESH MATERIALIZED VIEW command."));
+        }
+        if let Some(view) = catalog.view(name).filter(|_| views > 0) {
+            let reads = dialect::reads_of_view(catalog, &view.sql).unwrap_or_default();
+            check_populated(catalog, &reads, views - 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// What writes is not handed to SQLite, whatever SQLite can read of it.

@@ -11,7 +11,7 @@ use sqltext::definition::{CreateRule, Definition, Name, What};
 use store::{Table, WriteSet};
 
 use super::{Done, Executor};
-use crate::define::{self, Defined, Note, Undo, undo_all};
+use crate::define::{self, Defined, Fill, Note, Undo, undo_all};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
 use crate::limits::UNDONE_ROWS_MAX;
@@ -78,7 +78,7 @@ impl Executor {
         let one = self.carry_out(session, sql)?;
         match one.0.fill {
             None => Ok(one),
-            Some(_) => Err(SqlError::not_supported("CREATE TABLE ... AS in DO")),
+            Some(_) => Err(SqlError::not_supported("CREATE TABLE ... AS, and REFRESH, in DO")),
         }
     }
 
@@ -179,10 +179,11 @@ impl Executor {
                 _ => {}
             }
         }
-        if let Some((table, insert)) = fill {
-            return self.fill(session, &table, &insert);
+        match fill {
+            Some(Fill::Insert { table, insert }) => self.fill(session, &table, &insert),
+            Some(Fill::Refresh { view, created }) => self.fill_view(session, &view, created),
+            None => Ok(Done { invalidated, ..Done::of_nobody(tag) }),
         }
-        Ok(Done { invalidated, ..Done::of_nobody(tag) })
     }
 
     /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed

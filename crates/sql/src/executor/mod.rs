@@ -7,6 +7,7 @@ mod define;
 mod describe;
 mod opened;
 mod parts;
+mod refresh;
 mod routine;
 
 use std::cell::RefCell;

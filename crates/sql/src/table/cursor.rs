@@ -256,6 +256,12 @@ impl TableCursor {
         })
     }
 
+    /// Ticks since a row was written, and for one of a view since the query began that last gave it.
+    fn age(&self, written: impl FnOnce() -> u64) -> u64 {
+        let as_of = self.module.table.as_of();
+        as_of.map_or_else(written, |began| ticks_between(began, self.module.sight.store().now()))
+    }
+
     fn head(&self, head: Head, output: Output<'_>) {
         let module = &self.module;
         if let Source::List { list, next } = &self.source {
@@ -283,13 +289,14 @@ impl TableCursor {
             Head::Cas if uncommitted => ValueRef::Null,
             Head::Ttl => seconds_left(module, row.expiry(), age),
             Head::ExpiresAt => expires_at(module, row.expiry(), age),
-            Head::Age => ValueRef::Integer((age() / TICKS_PER_SECOND).cast_signed()),
+            Head::Age => ValueRef::Integer((self.age(age) / TICKS_PER_SECOND).cast_signed()),
             Head::Size => ValueRef::Integer(i64::try_from(row.size()).unwrap_or(i64::MAX)),
             Head::Cas => ValueRef::Integer(row.cas().cast_signed()),
             Head::Hits => ValueRef::Integer(i64::from(store.hits(&module.table, row.key()))),
             Head::Flags => ValueRef::Integer(i64::from(row.client_flags())),
             // Its age counts from the commit.
             Head::Stale | Head::Due if uncommitted => truth(row.renewal().stale),
+            Head::Stale if module.table.is_stale_view() => truth(true),
             Head::Stale => truth(store.renewal_of(&module.table, row, store.now()).0 == Freshness::Stale),
             Head::Due => truth(store.renewal_of(&module.table, row, store.now()).0 != Freshness::Fresh),
             Head::Leased => truth(store.renewal_of(&module.table, row, store.now()).1),

@@ -64,7 +64,7 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "EXPLAIN" => explained(sql, &first, tokens)?,
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
         "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "GRANT" | "REVOKE" | "ANALYZE" | "REINDEX"
-        | "VACUUM" => StatementKind::Define,
+        | "VACUUM" | "REFRESH" => StatementKind::Define,
         "CALL" => StatementKind::Call,
         "DO" => StatementKind::Block,
         "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ABORT" => {

@@ -73,6 +73,7 @@ impl<'t> Writer<'t> {
             Some(view) => Arc::clone(&view.table),
             None => core.table(named)?,
         };
+        table.check_changeable()?;
         let shape = Shape::of(&table);
         let name = quoted_name(named.alias.as_ref().unwrap_or(&named.name));
         Ok(Self { core, write, table, view, shape, name })

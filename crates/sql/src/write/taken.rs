@@ -88,7 +88,7 @@ fn may_read(run: &Run<'_>, columns: &[usize]) -> bool {
 }
 
 /// `(a, b)=(1, x)`
-fn key_of(table: &Table, columns: &[usize], values: &[Value]) -> Option<String> {
+pub(super) fn key_of(table: &Table, columns: &[usize], values: &[Value]) -> Option<String> {
     let (mut names, mut shown) = (Vec::new(), Vec::new());
     for &at in columns {
         names.push(name_of(&table.def().columns[at]));

@@ -26,7 +26,9 @@ impl Reader<'_, '_> {
         if let Some(word) = self.any_word(&["FUNCTION", "PROCEDURE", "ROUTINE"]) {
             return self.alter_routine(word).map(What::AlterRoutine);
         }
-        let Some(kind) = self.any_word(&["TABLE", "VIEW"]) else {
+        let materialized = self.words(&["MATERIALIZED", "VIEW"]);
+        let kind = if materialized { Some("MATERIALIZED") } else { self.any_word(&["TABLE", "VIEW"]) };
+        let Some(kind) = kind else {
             return Err(SqlError::not_supported("ALTER of other objects than tables, indexes and types"));
         };
         let if_exists = self.if_exists()?;
@@ -35,7 +37,11 @@ impl Reader<'_, '_> {
         self.sign("*");
         let view = kind == "VIEW";
         if self.words(&["OWNER", "TO"]) {
-            let kind = if view { ObjectKind::View } else { ObjectKind::Table };
+            let kind = match kind {
+                "VIEW" => ObjectKind::View,
+                "MATERIALIZED" => ObjectKind::Materialized,
+                _ => ObjectKind::Table,
+            };
             return Ok(What::Owner(Owner { if_exists, name: table, owner: role(self)?, kind }));
         }
         if view {
@@ -43,7 +49,7 @@ impl Reader<'_, '_> {
                 .with_hint("DROP VIEW, then CREATE VIEW"));
         }
         let changes = self.list(Self::change)?;
-        Ok(What::AlterTable(AlterTable { if_exists, table, changes }))
+        Ok(What::AlterTable(AlterTable { materialized, if_exists, table, changes }))
     }
 
     fn rename_index(&mut self) -> Result<RenameIndex, SqlError> {

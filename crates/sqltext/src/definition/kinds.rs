@@ -12,7 +12,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("DATABASE", "a database of your own", "there is one database; any name connects to it"),
     ("AGGREGATE", "an aggregate of your own", "docs/functions.md lists the available functions"),
     ("DOMAIN", "a domain", "use a CHECK to limit the values of a column"),
-    ("MATERIALIZED", "a materialized view", "CREATE TABLE ... WITH (ttl = '5 min') AS keeps a query's rows"),
     ("RULE", "a rule for writes", "CREATE EXPIRY RULE lets rows expire by a condition"),
     ("ROLE", "a role", "there is no authentication yet: every client may do everything"),
     ("USER", "a user", "there is no authentication yet: every client may do everything"),
@@ -26,7 +25,7 @@ impl Reader<'_, '_> {
         while self.sign(";") {}
         match self.any_word(&[
             "CREATE", "DROP", "ALTER", "TRUNCATE", "COMMENT", "GRANT", "REVOKE", "ANALYZE", "REINDEX",
-            "VACUUM",
+            "VACUUM", "REFRESH",
         ]) {
             Some("CREATE") => {
                 self.refuse_absent()?;
@@ -38,6 +37,7 @@ impl Reader<'_, '_> {
             }
             Some("ALTER") => self.alter(),
             Some("TRUNCATE") => self.truncate().map(What::Truncate),
+            Some("REFRESH") => self.refresh().map(What::Refresh),
             Some("COMMENT") => self.comment().map(What::Comment),
             Some(verb @ ("GRANT" | "REVOKE")) => grants(self, verb == "REVOKE").map(What::Grant),
             Some(tag) => self.upkeep(tag).map(What::Upkeep),
@@ -78,6 +78,7 @@ impl Reader<'_, '_> {
                 "TABLE",
                 "INDEX",
                 "VIEW",
+                "MATERIALIZED",
                 "TYPE",
                 "VIRTUAL",
                 "SCHEMA",
@@ -97,6 +98,10 @@ impl Reader<'_, '_> {
             "TABLE" => What::CreateTable(Box::new(self.create_table(temporary)?)),
             "INDEX" => What::CreateIndex(Box::new(self.create_index(unique)?)),
             "VIEW" => What::CreateView(Box::new(self.create_view(replace, temporary)?)),
+            "MATERIALIZED" => {
+                self.expect_word("VIEW")?;
+                What::CreateMaterialized(Box::new(self.create_materialized()?))
+            }
             "TYPE" => What::CreateEnum(self.create_enum()?),
             "SCHEMA" => What::CreateSchema(self.create_schema()?),
             "SEQUENCE" => What::CreateSequence(Box::new(self.create_sequence(temporary)?)),
@@ -129,11 +134,16 @@ impl Reader<'_, '_> {
         if let Some(word) = self.any_word(&["FUNCTION", "PROCEDURE", "ROUTINE"]) {
             return self.drop_routine(word).map(What::DropRoutine);
         }
-        let kinds = &["TABLE", "INDEX", "VIEW", "TYPE", "SCHEMA", "SEQUENCE", "EXTENSION", "EXPIRY"];
+        let kinds =
+            &["TABLE", "INDEX", "VIEW", "MATERIALIZED", "TYPE", "SCHEMA", "SEQUENCE", "EXTENSION", "EXPIRY"];
         Ok(match self.any_word(kinds) {
             Some("TABLE") => What::Drop(self.drop(ObjectKind::Table)?),
             Some("INDEX") => What::Drop(self.drop(ObjectKind::Index)?),
             Some("VIEW") => What::Drop(self.drop(ObjectKind::View)?),
+            Some("MATERIALIZED") => {
+                self.expect_word("VIEW")?;
+                What::Drop(self.drop(ObjectKind::Materialized)?)
+            }
             Some("TYPE") => What::Drop(self.drop(ObjectKind::Enum)?),
             Some("SCHEMA") => What::Drop(self.drop(ObjectKind::Schema)?),
             Some("SEQUENCE") => What::Drop(self.drop(ObjectKind::Sequence)?),

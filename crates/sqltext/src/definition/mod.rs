@@ -16,6 +16,7 @@ mod column;
 mod enumeration;
 pub mod grant;
 mod kinds;
+mod materialized;
 mod object;
 mod reader;
 pub mod role;
@@ -36,6 +37,7 @@ use store::definition::ParameterMode;
 use crate::error::SqlError;
 use crate::token::Token;
 use grant::Grants;
+pub use materialized::{CreateMaterialized, Refresh};
 pub(crate) use reader::Reader;
 use role::RoleRef;
 pub use server::{CreateServer, MappingOf, OptionChange, ServerAlteration, ServerStatement};
@@ -60,6 +62,10 @@ pub enum What {
     CreateIndex(Box<CreateIndex>),
     /// `CREATE VIEW`
     CreateView(Box<CreateView>),
+    /// `CREATE MATERIALIZED VIEW`
+    CreateMaterialized(Box<CreateMaterialized>),
+    /// `REFRESH MATERIALIZED VIEW`
+    Refresh(Refresh),
     /// `CREATE FUNCTION`, `CREATE PROCEDURE`
     CreateRoutine(Box<CreateRoutine>),
     /// `DROP FUNCTION`, `DROP PROCEDURE`, `DROP ROUTINE`
@@ -453,6 +459,8 @@ pub enum ObjectKind {
     Index,
     /// A view.
     View,
+    /// A materialized view.
+    Materialized,
     /// An enum type.
     Enum,
     /// A schema.
@@ -477,6 +485,8 @@ pub struct Drop {
 /// `ALTER TABLE`
 #[derive(Debug)]
 pub struct AlterTable {
+    /// `ALTER MATERIALIZED VIEW`
+    pub materialized: bool,
     /// `IF EXISTS`
     pub if_exists: bool,
     /// The table.

@@ -133,6 +133,7 @@ impl Reader<'_, '_> {
             "TABLE",
             "INDEX",
             "VIEW",
+            "MATERIALIZED",
             "COLUMN",
             "CONSTRAINT",
             "DATABASE",
@@ -154,6 +155,10 @@ impl Reader<'_, '_> {
             "TABLE" => Commented::Object(ObjectKind::Table, self.object()?),
             "INDEX" => Commented::Object(ObjectKind::Index, self.object()?),
             "VIEW" => Commented::Object(ObjectKind::View, self.object()?),
+            "MATERIALIZED" => {
+                self.expect_word("VIEW")?;
+                Commented::Object(ObjectKind::Materialized, self.object()?)
+            }
             "COLUMN" => {
                 let (table, column) = self.column_of_table()?;
                 Commented::Column(table, column)

@@ -393,19 +393,33 @@ impl<'t, 'a> Reader<'t, 'a> {
 
     /// A query, which ends the statement.
     pub(crate) fn query(&mut self) -> Result<Part<Read>, SqlError> {
+        self.query_to(|reader, at| reader.tokens.get(at).is_none_or(|token| token.is_sign(";")))
+    }
+
+    /// As [`Reader::query`], with `WITH DATA` or `WITH NO DATA` behind it, or nothing.
+    pub(crate) fn query_with_data(&mut self) -> Result<Part<Read>, SqlError> {
+        self.query_to(|reader, at| {
+            let word =
+                |ahead: usize, word: &str| reader.tokens.get(at + ahead).is_some_and(|own| own.is(word));
+            let last = |ahead: usize| reader.tokens.get(at + ahead).is_none_or(|token| token.is_sign(";"));
+            let data = if word(1, "NO") { 2 } else { 1 };
+            last(0) || (word(0, "WITH") && word(data, "DATA") && last(data + 1))
+        })
+    }
+
+    /// A query up to where something ends it.
+    fn query_to(&mut self, is_end: impl Fn(&Self, usize) -> bool) -> Result<Part<Read>, SqlError> {
         if !self.at_any(&["SELECT", "VALUES", "WITH"]) && !self.at_sign("(") {
             return Err(self.unexpected());
         }
         let first = self.number();
         let mut node = self.parser.parse_query().ok();
-        if self.peek().is_some_and(|next| !next.is_sign(";")) {
+        if !is_end(self, self.number()) {
             node = None;
         }
         let mut end = self.number();
         if node.is_none() {
-            end = (first..self.tokens.len())
-                .find(|&at| self.tokens[at].is_sign(";"))
-                .unwrap_or(self.tokens.len());
+            end = (first..self.tokens.len()).find(|&at| is_end(self, at)).unwrap_or(self.tokens.len());
             while self.peek().is_some() && self.number() < end {
                 self.skip();
             }

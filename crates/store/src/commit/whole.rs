@@ -7,31 +7,17 @@ use crate::commit::Commits;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::table::Table;
+use crate::table::standing::Standing;
 
 /// How long who removes all rows of a table waits for commits of many rows that are under way; those of some ten
 /// thousand rows are through by then. After that the rows are removed one by one, which waits for none.
 const COMMITS_PATIENCE: Duration = Duration::from_millis(100);
-
-/// What changes with every write and removal of a row of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    row_count: [u64; 3],
-    written: u64,
-}
 
 /// How many live rows a look at each of them found, and where the table stood then.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     pub(crate) rows: u64,
     pub(crate) standing: Standing,
-}
-
-impl Standing {
-    pub(crate) fn of(table: &Table) -> Self {
-        // Relaxed: who compares two of them took every shard's lock in between.
-        let written = table.state.counters.written.load(Ordering::Relaxed);
-        Self { row_count: table.state.row_count.standing(), written }
-    }
 }
 
 impl Commits {
@@ -46,9 +32,7 @@ impl Commits {
         // A commit that has drawn its stamp and not swapped all its rows would be counted in part.
         let Some(_alone) = self.committing.try_write_for(COMMITS_PATIENCE) else { return Ok(None) };
         let all = self.lock_shards();
-        if table.is_gone() {
-            return Err(WriteError::TableGone);
-        }
+        table.check_removable()?;
         let now = self.now();
         let standing = Standing::of(table);
         let counted = counted.filter(|counted| counted.standing == standing).map(|counted| counted.rows);

@@ -205,6 +205,8 @@ impl Store {
 
     /// Computes what rows lack that were written before a column was added.
     fn compute_rows(&self, table: &Table) -> Result<(), WriteError> {
+        let of_view = table.def().materialized.as_ref().map(|_| table.of_refresh());
+        let table = of_view.as_deref().unwrap_or(table);
         self.each_copied(table.id(), |hash, row| {
             loop {
                 let Some(payload) = self.completed_payload(table, row)? else { return Ok(()) };

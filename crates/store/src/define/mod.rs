@@ -12,6 +12,7 @@ pub(crate) mod sequences;
 pub(crate) mod servers;
 pub(crate) mod sharing;
 pub(crate) mod take_back;
+pub(crate) mod views;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,7 +156,11 @@ impl Store {
         }
         check_prefix(&catalog, &def, Some(table.id()))?;
         if def.options.shared_memory != table.def().options.shared_memory {
+            if let Some(view) = &mut def.materialized {
+                view.populated = false;
+            }
             self.change_file(&catalog, table, def)?;
+            self.catalog().table(name).into_iter().for_each(|table| table.ask_for_refresh());
             return Ok(self.claim_new_prefix(name));
         }
         self.check_reserves(&catalog, &def)?;

@@ -68,6 +68,10 @@ impl Store {
         // A commit that had turned before the table was dropped puts its rows under the number.
         drop(self.committing.write());
         def.schema += 1;
+        // A view without its rows must be filled first.
+        if let Some(view) = &mut def.materialized {
+            view.populated = false;
+        }
         // Acquire: pairs with the Release of who raised it.
         def.numbers_below = gone.state.numbers_below.load(Ordering::Acquire);
         let table = Arc::new(load(&self.arena, def));

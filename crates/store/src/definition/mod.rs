@@ -36,6 +36,7 @@ mod depends;
 mod enumeration;
 mod foreign;
 mod index;
+mod materialized;
 mod namespace;
 mod options;
 mod routine;
@@ -56,6 +57,7 @@ pub use depends::Dependence;
 pub use enumeration::EnumDef;
 pub use foreign::ForeignKey;
 pub use index::IndexDef;
+pub use materialized::MaterializedDef;
 pub use namespace::{NamespaceDef, qualified};
 pub(crate) use namespace::{own_name, within};
 pub use options::{Mode, OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse_span, print_span};
@@ -87,6 +89,9 @@ pub struct TableDef {
     /// What stood in `WITH (...)`.
     #[serde(default)]
     pub options: TableOptions,
+    /// The query whose rows are its own: it is a materialized view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub materialized: Option<Box<MaterializedDef>>,
     /// Conditions that every row meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckDef>,
@@ -160,6 +165,7 @@ impl TableDef {
             primary_key,
             indexes: Vec::new(),
             options: TableOptions::default(),
+            materialized: None,
             checks: Vec::new(),
             rules: Vec::new(),
             foreign_keys: Vec::new(),
@@ -262,7 +268,8 @@ impl TableDef {
 
     /// Whether `flush_all` empties this table.
     pub fn is_flushed(&self) -> bool {
-        self.answers_to_memcached() && !self.options.unflushed && self.options.mode != Mode::Mirror
+        let is_copy = self.options.mode == Mode::Mirror || self.materialized.is_some();
+        self.answers_to_memcached() && !self.options.unflushed && !is_copy
     }
 
     /// As [`ColumnDef::accept`], and where memcached stores raw bytes, in the value and text key columns of a
@@ -384,6 +391,7 @@ impl TableDef {
     fn validate_options(&self) -> Result<(), DefinitionError> {
         self.options.validate()?;
         self.validate_mode()?;
+        self.validate_refresh()?;
         self.validate_tags()?;
         if let (Some(least), Some(most)) = (self.options.min_memory, self.options.max_memory)
             && least > most

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{ColumnDef, DefinitionError, Dependence, find_column, units};
 
-use crate::limits::DEPENDS_BYTES_MAX;
-use crate::limits::PREFIX_BYTES_MAX;
 use crate::limits::TTL_MS_MAX;
+use crate::limits::{DEPENDENCES_MAX, DEPENDS_BYTES_MAX};
+use crate::limits::{PREFIX_BYTES_MAX, REFRESH_MS_MIN};
 
 /// What a number without a unit counts, in options.
 const SECOND_MS: u64 = 1_000;
@@ -81,6 +81,15 @@ pub struct TableOptions {
     /// What is known here of the source's rows.
     #[serde(skip_serializing_if = "Mode::is_invalidate")]
     pub mode: Mode,
+    /// A materialized view is refreshed this long after the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh_ms: Option<u64>,
+    /// It is refreshed when these tables change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh_on: Option<String>,
+    /// Its query may take so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh_timeout_ms: Option<u64>,
 }
 
 /// What becomes of the rows of a table whose source is not followed, or was not.
@@ -155,7 +164,8 @@ impl TableOptions {
     /// Whether the numbers are such as texts of the options give: a file may say others.
     pub(super) fn validate(&self) -> Result<(), DefinitionError> {
         let spans = [self.ttl_ms, self.refresh_before_ms, self.stale_for_ms, self.lease_ms];
-        if spans.into_iter().flatten().any(|ms| ms > TTL_MS_MAX) {
+        let spans = spans.into_iter().chain([self.refresh_ms, self.refresh_timeout_ms]);
+        if spans.flatten().any(|ms| ms > TTL_MS_MAX) {
             return Err(DefinitionError::invalid("the longest time is 100 years"));
         }
         if self.weight.is_some_and(|weight| !WEIGHTS.contains(&weight)) {
@@ -359,6 +369,27 @@ pub static OPTIONS: &[OptionDef] = &[
         reset: |options| options.mode = Mode::Invalidate,
         print: |options, _| (options.mode != Mode::Invalidate).then(|| options.mode.name().into()),
     },
+    OptionDef {
+        name: "refresh",
+        meaning: "a materialized view is refreshed this long after the last time ('30 s'; 0 or off: not by time)",
+        parse: |options, text, _| parse_refresh(text).map(|ms| options.refresh_ms = ms),
+        reset: |options| options.refresh_ms = None,
+        print: |options, _| options.refresh_ms.map(print_ttl),
+    },
+    OptionDef {
+        name: "refresh_on",
+        meaning: "a materialized view is refreshed when one of these tables changes ('product, orders')",
+        parse: |options, text, _| parse_refresh_on(text).map(|tables| options.refresh_on = tables),
+        reset: |options| options.refresh_on = None,
+        print: |options, _| options.refresh_on.clone(),
+    },
+    OptionDef {
+        name: "refresh_timeout",
+        meaning: "the query of a materialized view may take this long (1 min)",
+        parse: |options, text, _| parse_ttl(text).map(|ms| options.refresh_timeout_ms = ms),
+        reset: |options| options.refresh_timeout_ms = None,
+        print: |options, _| options.refresh_timeout_ms.map(print_ttl),
+    },
 ];
 
 fn parse_on_lag(text: &str) -> Result<OnLag, String> {
@@ -373,6 +404,26 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
     let all = [Mode::Invalidate, Mode::Update, Mode::Mirror];
     let named = all.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(text));
     named.ok_or_else(|| "write invalidate, update or mirror".into())
+}
+
+/// A view that is refreshed more often is never at rest.
+fn parse_refresh(text: &str) -> Result<Option<u64>, String> {
+    match parse_ttl(text)? {
+        Some(ms) if ms < REFRESH_MS_MIN => Err(format!("the shortest is {}", print_ttl(REFRESH_MS_MIN))),
+        ms => Ok(ms),
+    }
+}
+
+fn parse_refresh_on(text: &str) -> Result<Option<String>, String> {
+    if text.len() > DEPENDS_BYTES_MAX {
+        return Err(format!("{DEPENDS_BYTES_MAX} bytes is the limit"));
+    }
+    let options = TableOptions { refresh_on: Some(text.to_owned()), ..TableOptions::default() };
+    let count = options.refresh_tables().count();
+    if count > DEPENDENCES_MAX {
+        return Err(format!("{DEPENDENCES_MAX} tables are the limit"));
+    }
+    Ok((count > 0).then(|| options.refresh_tables().collect::<Vec<_>>().join(", ")))
 }
 
 fn parse_on_change(text: &str) -> Result<OnChange, String> {

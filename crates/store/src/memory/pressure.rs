@@ -77,6 +77,10 @@ impl Memory {
         next: u64,
         reserved: bool,
     ) -> Option<Candidate<'t>> {
+        // A view without some of its rows would lie.
+        if table.def().materialized.is_some() {
+            return None;
+        }
         let options = &table.def().options;
         let bytes = table.state.counters.segment_bytes();
         let least = options.min_memory.filter(|_| !reserved).unwrap_or(0);
@@ -155,6 +159,9 @@ impl Memory {
         let now: Tick = self.now();
         if self.expire_in(table, 1, now) > 0 || self.compact_one(Some(table), now) {
             return true;
+        }
+        if table.def().materialized.is_some() {
+            return false;
         }
         let Some((_, queue, segment)) = self.eviction_candidate(table) else { return false };
         let leaving = RemovalCause::MaxMemory;

@@ -145,8 +145,8 @@ impl Rows {
         // A row may go by any rules.
         if new.is_some() {
             table.check_current()?;
-        } else if table.is_gone() {
-            return Err(WriteError::TableGone);
+        } else {
+            table.check_removable()?;
         }
         let (found, copy) = match seen.and_then(|seen| self.find_seen(&shard, &seen)) {
             Some(found) => (Some(found), copy),

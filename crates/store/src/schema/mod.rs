@@ -25,6 +25,7 @@ pub(crate) mod followed;
 pub(crate) mod number;
 pub(crate) mod open;
 pub(crate) mod pending_flush;
+pub(crate) mod refresh;
 pub(crate) mod rules;
 pub(crate) mod sequence;
 

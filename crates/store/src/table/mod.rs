@@ -8,12 +8,14 @@ pub mod ghost;
 pub(crate) mod lookups;
 pub(crate) mod operations;
 pub(crate) mod queue;
+pub(crate) mod refresh;
 pub(crate) mod removal_cause;
 pub(crate) mod removal_event;
 pub(crate) mod row_count;
 pub(crate) mod rules;
 pub(crate) mod sealed;
 pub(crate) mod sequence;
+pub(crate) mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,6 +40,7 @@ use crate::table::ghost::Ghost;
 use crate::table::lookups::Lookups;
 use crate::table::operations::Operations;
 use crate::table::queue::{QUEUES, Queues};
+use crate::table::refresh::Refreshes;
 use crate::table::removal_cause::RemovalCause;
 use crate::table::row_count::RowCount;
 use crate::value::{Value, ValueRef};
@@ -62,6 +65,8 @@ pub struct Table {
     indexes: Vec<Arc<Index>>,
     /// See [`Table::renews`].
     renews: bool,
+    /// The schema version that rows are written under; 0: a materialized view's, which nobody writes by this handle.
+    writes_under: u32,
     pub(crate) state: Arc<TableState>,
 }
 
@@ -101,6 +106,8 @@ pub(crate) struct TableState {
     pub(crate) rules: Mutex<Vec<rules::RuleState>>,
     /// Made when `max_ops` is set for the first time.
     pub(crate) operations: OnceLock<Box<Operations>>,
+    /// Those of a materialized view.
+    pub(crate) refreshes: OnceLock<Box<Refreshes>>,
     pub(crate) row_count: RowCount,
     /// See [`Table::is_whole`]: how many rows had been evicted when the source's were all here; `u64::MAX`: they are
     /// not. Relaxed: the rows are published before, each with an ordering of its own.
@@ -248,6 +255,7 @@ impl Table {
         let computed_defaults = (0..def.columns.len()).filter(computed).collect();
         let layout = RowLayout::new(&def);
         let renews = def.options.refresh_before_ms.is_some() || def.options.stale_for_ms.is_some();
+        let writes_under = if def.materialized.is_some() { 0 } else { def.schema };
         Self {
             // Relaxed: only that no two are the same.
             number: TABLES.fetch_add(1, Ordering::Relaxed),
@@ -260,6 +268,7 @@ impl Table {
             identity,
             indexes,
             renews,
+            writes_under,
             state,
         }
     }
@@ -310,10 +319,30 @@ impl Table {
         if self.is_gone() {
             return Err(WriteError::TableGone);
         }
-        if self.def.schema < self.state.schema.load(Ordering::Acquire) {
-            return Err(WriteError::TableChanged);
+        if self.writes_under < self.state.schema.load(Ordering::Acquire) {
+            return Err(self.not_current());
         }
         Ok(())
+    }
+
+    #[cold]
+    fn not_current(&self) -> WriteError {
+        self.check_changeable().err().unwrap_or(WriteError::TableChanged)
+    }
+
+    /// Refuses who removes a row of a materialized view, or of a table that was dropped.
+    pub(crate) fn check_removable(&self) -> Result<(), WriteError> {
+        if self.is_gone() { Err(WriteError::TableGone) } else { self.check_changeable() }
+    }
+
+    /// A handle that may write a materialized view.
+    pub(crate) fn written_by_refresh(self) -> Self {
+        Self { writes_under: self.def.schema, ..self }
+    }
+
+    /// Refuses a writer of a materialized view.
+    pub fn check_changeable(&self) -> Result<(), WriteError> {
+        if self.writes_under == 0 { Err(WriteError::View(self.def.name.clone())) } else { Ok(()) }
     }
 
     /// Whether a write has expressions to compute.
@@ -538,6 +567,7 @@ impl TableState {
             removed_below: AtomicU64::new(0),
             rules: Mutex::default(),
             operations: OnceLock::new(),
+            refreshes: OnceLock::new(),
             row_count: RowCount::new(),
             whole_at: AtomicU64::new(u64::MAX),
             next_row_id: AtomicI64::new(1),
@@ -552,6 +582,11 @@ impl TableState {
     pub(crate) fn apply(&self, def: &TableDef) {
         if def.options.max_ops.is_some() {
             self.operations.get_or_init(Box::default);
+        }
+        if def.materialized.is_some() {
+            self.refreshes.get_or_init(Box::default);
+            // Above what those write under who may not write it. Release: pairs with the Acquire of writers.
+            self.schema.fetch_max(1, Ordering::Release);
         }
         self.limits.apply(def);
         self.due.expect(AT_ONCE);

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::commit::whole::{Counted, Standing};
+use crate::commit::whole::Counted;
 use crate::table::Table;
+use crate::table::standing::Standing;
 use crate::view::View;
 
 impl View<'_> {

@@ -62,7 +62,7 @@ pub(super) fn tables(system: &System, rows: &mut Rows) {
             ("is_typed", yes_or_no(false)),
         ]);
     };
-    for table in tables_of(&catalog) {
+    for table in tables_of(&catalog).into_iter().filter(|table| table.def().materialized.is_none()) {
         add(schema_of(table), table.def().own_name(), true, true);
     }
     for view in catalog.views() {
@@ -76,7 +76,7 @@ pub(super) fn tables(system: &System, rows: &mut Rows) {
 /// `information_schema.columns`
 pub(super) fn columns(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
-    for table in tables_of(&catalog) {
+    for table in tables_of(&catalog).into_iter().filter(|table| table.def().materialized.is_none()) {
         for (number, column) in (1..).zip(columns_of(table)) {
             column_row(system, (schema_of(table), table.def().own_name()), number, &column, rows);
         }

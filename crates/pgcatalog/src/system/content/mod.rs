@@ -6,6 +6,7 @@ mod grants;
 mod happened;
 mod information;
 mod own;
+mod refreshes;
 mod relations;
 mod roles;
 mod routines;
@@ -53,6 +54,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_indexes", relations::index_definitions),
     ("pg_language", fixed::languages),
     ("pg_locks", activity::locks),
+    ("pg_matviews", relations::materialized_views),
     ("pg_namespace", fixed::namespaces),
     ("pg_opclass", fixed::operator_classes),
     ("pg_proc", routines::functions),
@@ -91,6 +93,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("sqlcached_sources", servers::sources),
     ("sqlcached_statements", own::statements),
     ("sqlcached_tables", own::tables),
+    ("sqlcached_views", refreshes::views),
 ];
 
 /// The same for `information_schema`.

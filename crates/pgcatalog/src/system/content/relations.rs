@@ -67,6 +67,7 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
 
 fn table_class(system: &System, table: &Table, rows: &mut Rows) {
     let stats = table.stats();
+    let view = table.def().materialized.as_ref();
     rows.add([
         ("oid", int(oid_of_table(table))),
         ("relname", text(table.def().own_name())),
@@ -81,10 +82,10 @@ fn table_class(system: &System, table: &Table, rows: &mut Rows) {
         // psql's \d looks for foreign keys where a table has triggers, for PostgreSQL enforces them so.
         ("relhastriggers", flag(!table.def().foreign_keys.is_empty())),
         // Rows are in memory only.
-        ("relpersistence", text("u")),
-        ("relkind", text("r")),
+        ("relpersistence", text(if view.is_some() { "p" } else { "u" })),
+        ("relkind", text(if view.is_some() { "m" } else { "r" })),
         ("relnatts", int(columns_of(table).len())),
-        ("relispopulated", flag(true)),
+        ("relispopulated", flag(view.is_none_or(|view| view.populated))),
         ("relreplident", text("d")),
         ("reloptions", options(table)),
     ]);
@@ -94,10 +95,11 @@ fn table_class(system: &System, table: &Table, rows: &mut Rows) {
 pub(super) fn options(table: &Table) -> Value {
     let def = table.def();
     let mut options = def.options.list(&def.columns);
-    if options.is_empty() {
+    let is_keyed_view = def.materialized.is_some() && !def.primary_key.is_empty();
+    if options.is_empty() && !is_keyed_view {
         return Value::Null;
     }
-    if def.options.prefix.is_some() {
+    if def.options.prefix.is_some() || is_keyed_view {
         // A dump adds the key later, and such a table needs it from the start.
         let names = def.primary_key.iter().map(|&at| identifier(&def.columns[at].name));
         options.push((KEY_OPTION, names.collect::<Vec<_>>().join(", ")));
@@ -402,11 +404,27 @@ pub(super) fn views(system: &System, rows: &mut Rows) {
     }
 }
 
+/// `pg_matviews`
+pub(super) fn materialized_views(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        let Some(view) = &table.def().materialized else { continue };
+        rows.add([
+            ("schemaname", text(schema_of(table))),
+            ("matviewname", text(table.def().own_name())),
+            ("matviewowner", text(&grants::owner_name(system, &table.def().access))),
+            ("hasindexes", flag(!indexes_of(table).is_empty())),
+            ("ispopulated", flag(view.populated)),
+            ("definition", text(&view.shown())),
+        ]);
+    }
+}
+
 /// `pg_tables`
 pub(super) fn table_list(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
     let owner = system.owner();
-    for table in tables_of(&catalog) {
+    for table in tables_of(&catalog).into_iter().filter(|table| table.def().materialized.is_none()) {
         rows.add([
             ("schemaname", text(schema_of(table))),
             ("tablename", text(table.def().own_name())),

@@ -155,6 +155,18 @@ pub(super) fn dependencies(system: &System, rows: &mut Rows) {
             add(CLASSES, oid_of_view(view), (oid_of_view(other), 0), "n");
         }
     }
+    for view in tables_of(&catalog) {
+        let Some(query) = &view.def().materialized else { continue };
+        let words: Vec<String> =
+            tokens(&query.sql).iter().map(|token| unquoted(token.text).to_lowercase()).collect();
+        let reads = |name: &str| words.contains(&name.to_lowercase()) && name != view.name();
+        for table in catalog.tables().filter(|table| reads(table.name())) {
+            add(CLASSES, oid_of_table(view), (oid_of_table(table), 0), "n");
+        }
+        for other in catalog.views().filter(|other| reads(&other.name)) {
+            add(CLASSES, oid_of_table(view), (oid_of_view(other), 0), "n");
+        }
+    }
     for table in tables_of(&catalog) {
         let oid = oid_of_table(table);
         for (at, (_, column)) in table.def().visible_columns().enumerate() {

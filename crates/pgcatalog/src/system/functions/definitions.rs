@@ -56,7 +56,11 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         let oid = call.oid(0).or_else(by_name);
         let catalog = system.catalog();
         let view = catalog.views().find(|view| Some(oid_of_view(view)) == oid);
-        optional(view.map(|view| view.shown()))
+        let materialized = || {
+            let table = catalog.tables().find(|table| Some(oid_of_table(table)) == oid)?;
+            table.def().materialized.as_ref().map(|view| view.shown())
+        };
+        optional(view.map(|view| view.shown()).or_else(materialized))
     }),
     function("pg_indexes_size", (1, 1), |system, call| size_of(system, call, |sizes| sizes.indexes)),
     function("pg_opclass_is_visible", (1, 1), |_, _| truth(true)),

@@ -12,7 +12,8 @@ use sqltext::definition::{self, AlterTable};
 use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
 
 use self::depend::{check_droppable, dependents};
-use super::drop::{is_of_key, last_reader_of};
+use super::drop::{is_of_key, last_reader_of, materialized_reader_of};
+use super::materialized;
 use super::server;
 use super::undo::{Undo, redefine, undo_all};
 use super::words::Words;
@@ -20,21 +21,29 @@ use super::{Defined, Note};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
+use store::Table;
 
 pub(super) use column::refuse_type_change;
 pub(super) use rename::{index as rename_index, renamed_table};
 
 pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<Defined, SqlError> {
-    const TAG: &str = "ALTER TABLE";
+    let tag = if alter.materialized { "ALTER MATERIALIZED VIEW" } else { "ALTER TABLE" };
     let table = alter.table.text.as_str();
     system::refuse_change(table)?;
     let Some(known) = core.catalog.table(table).cloned() else {
         return if alter.if_exists {
-            Ok(Defined::missing(TAG, "relation", table))
+            Ok(Defined::missing(tag, "relation", table))
         } else {
             Err(SqlError::unknown_table(table))
         };
     };
+    if alter.materialized {
+        materialized::of_name(core, table)?;
+    }
+    if known.def().materialized.is_some() {
+        alter.changes.iter().try_for_each(|change| check_of_view(&known, change))?;
+    }
     let mut change = Change::new(core, words, table);
     let (before, since) = (change.def()?, core.store.last_stamp());
     if let Err(error) = alter.changes.iter().try_for_each(|wanted| change.one(wanted)) {
@@ -50,7 +59,28 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
     };
     // What it did to others is undone after it: views read its columns.
     change.undo.push(undo);
-    Ok(Defined { notes: change.notes, undo: change.undo, ..TAG.into() })
+    Ok(Defined { notes: change.notes, undo: change.undo, ..tag.into() })
+}
+
+/// Refuses a change of a materialized view that would make its rows others than those of its query.
+fn check_of_view(view: &Table, change: &definition::Change) -> Result<(), SqlError> {
+    use definition::Change as Wanted;
+    let action = match change {
+        Wanted::RenameTable(_)
+        | Wanted::SetSchema(_)
+        | Wanted::RenameColumn(..)
+        | Wanted::Set(_)
+        | Wanted::Reset(_) => return Ok(()),
+        Wanted::AddColumn { .. } => "ADD COLUMN",
+        Wanted::AddConstraint(_) => "ADD CONSTRAINT",
+        Wanted::DropColumn { .. } => "DROP COLUMN",
+        Wanted::DropConstraint { .. } | Wanted::RenameConstraint(..) => "DROP CONSTRAINT",
+        Wanted::Column(..) => "ALTER COLUMN",
+    };
+    let name = view.def().own_name();
+    let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+    Err(SqlError::new(state::NOT_A_TABLE, message)
+        .with_detail("This operation is not supported for materialized views."))
 }
 
 /// `DROP COLUMN ... CASCADE`, for a type that goes. Returns its notices and what undoes it.
@@ -145,6 +175,7 @@ impl Change<'_> {
         let of_source = |of: &TableOptions| (of.source.clone(), of.depends.clone(), of.mode);
         let before = of_source(&wanted.options);
         change(&mut wanted.options, &wanted.columns)?;
+        materialized::check_refreshed_on(self.core, &wanted)?;
         if before != of_source(&wanted.options) {
             self.notes.extend(server::check_source(self.core, &wanted)?);
         }
@@ -285,6 +316,12 @@ impl Change<'_> {
     fn drop_readers(&mut self, def: &TableDef, at: usize) -> Result<(), SqlError> {
         let name = &def.columns[at].name;
         // Those first that read others.
+        while let Some(view) = materialized_reader_of(self.core, &self.table) {
+            let (core, name) = (self.core, view.name());
+            self.notes.push(Note::plain(format!("drop cascades to {MATERIALIZED} {name}")));
+            core.store.drop_table(name)?;
+            self.undo.push(Undo::TableGone(Arc::clone(&view), Vec::new()));
+        }
         while let Some(view) = last_reader_of(self.core, &self.table) {
             self.notes.push(Note::plain(format!("drop cascades to view {}", view.name)));
             self.core.store.drop_view(&view.name)?;
@@ -311,11 +348,16 @@ impl Change<'_> {
 
     /// A view's text names tables and columns; it would not find them any more.
     fn refuse_views(&self, what: &str) -> Result<(), SqlError> {
-        match self.core.catalog.views().find(|view| mentions(&view.sql, &self.table)) {
+        let view = self.core.catalog.views().find(|view| mentions(&view.sql, &self.table));
+        let materialized = || {
+            let view = materialized_reader_of(self.core, &self.table)?;
+            Some((MATERIALIZED, view.name().to_owned()))
+        };
+        match view.map(|view| ("view", view.name.clone())).or_else(materialized) {
             None => Ok(()),
-            Some(view) => Err(SqlError::new(
+            Some((word, name)) => Err(SqlError::new(
                 state::DEPENDED_ON,
-                format!("{what} is refused: view \"{}\" reads table \"{}\"", view.name, self.table),
+                format!("{what} is refused: {word} \"{name}\" reads table \"{}\"", self.table),
             )
             .with_hint("drop the view first")),
         }

@@ -1,0 +1,133 @@
+//! `CREATE MATERIALIZED VIEW` and `REFRESH MATERIALIZED VIEW`: a table that is filled by its query.
+
+use sqltext::definition::{CreateMaterialized, Refresh};
+use sqltext::grant::Kind;
+use store::Table;
+use store::definition::{ColumnDef, MaterializedDef, SqlType, TableDef};
+
+use super::grant::of_new;
+use super::table::TableMaker;
+use super::words::Words;
+use super::{Defined, Fill, Note, Undo, check_column_name, check_table_name, of_query, typed_column};
+use crate::core::Core;
+use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
+use crate::needs::check_calls;
+
+pub(super) fn create(
+    core: &Core,
+    words: &Words<'_>,
+    wanted: &CreateMaterialized,
+) -> Result<Defined, SqlError> {
+    const TAG: &str = "CREATE MATERIALIZED VIEW";
+    let name = &wanted.name.text;
+    if wanted.if_not_exists && core.catalog.has(name) {
+        return Ok(Defined::present(TAG, name));
+    }
+    check_table_name(&wanted.name)?;
+    if words.have_parameter(&wanted.query.tokens) {
+        let message = "materialized views may not be defined using bound parameters";
+        return Err(SqlError::not_supported(message));
+    }
+    let mut maker = TableMaker::new(core, words, name);
+    maker.def.namespace.clone_from(&wanted.name.namespace);
+    maker.def.materialized = Some(Box::new(query_of(core, words, wanted, &mut maker.def.columns)?));
+    let mut def = maker.finish(&wanted.settings)?;
+    def.access = of_new(core, Kind::Table, wanted.name.namespace.as_deref());
+    check_refreshed_on(core, &def)?;
+    let prefix = def.options.prefix.clone();
+    match core.store.create_table_claiming(def) {
+        Err(error) if error.state == state::DUPLICATE_TABLE && wanted.if_not_exists => {
+            Ok(Defined::present(TAG, name))
+        }
+        Err(error) => Err(error.into()),
+        Ok((table, claimed)) => {
+            let notes = Note::claimed(claimed, prefix.as_deref()).into_iter().collect();
+            let fill = wanted.populated.then(|| Fill::Refresh { view: name.clone(), created: true });
+            Ok(Defined { fill, notes, ..Defined::undone_by(TAG, Undo::Table(table)) })
+        }
+    }
+}
+
+/// The query of a view over tables of this server, and the columns that it gives.
+fn query_of(
+    core: &Core,
+    words: &Words<'_>,
+    wanted: &CreateMaterialized,
+    columns: &mut Vec<ColumnDef>,
+) -> Result<MaterializedDef, SqlError> {
+    let query = words.query(&wanted.query)?;
+    // The view keeps what the functions do that its query calls.
+    check_calls(&core.catalog, &core.system.identity().holder(), query.calls.iter().map(String::as_str))?;
+    let found = of_query::columns(core, &query.sql).map_err(|error| words.relocate(&query, error))?;
+    let types = if of_query::is_of_one(core, &query.sql) { query.types.as_slice() } else { &[] };
+    let names: Vec<String> = wanted.columns.iter().map(|column| column.text.clone()).collect();
+    *columns = named(core, found, types, &names)?;
+    let sql = query.sql.trim().to_owned();
+    Ok(MaterializedDef { sql, written: words.qualified(&wanted.query), columns: names, populated: false })
+}
+
+/// The columns under the names that they are given, and with the types that the walk knows of computed ones.
+fn named(
+    core: &Core,
+    found: Vec<ColumnDef>,
+    types: &[Option<SqlType>],
+    names: &[String],
+) -> Result<Vec<ColumnDef>, SqlError> {
+    if names.len() > found.len() {
+        return Err(SqlError::new(state::SYNTAX, "too many column names were specified"));
+    }
+    let column = |(at, own): (usize, ColumnDef)| {
+        let name = names.get(at).unwrap_or(&own.name);
+        check_column_name(name)?;
+        let computed = types.get(at).copied().flatten().filter(|_| own.declared.is_empty());
+        match computed {
+            Some(ty) => typed_column(&core.catalog, name, &ty.sql_name()),
+            None => Ok(ColumnDef { name: name.clone(), ..own }),
+        }
+    };
+    found.into_iter().enumerate().map(column).collect()
+}
+
+/// The tables whose changes have a view refreshed are there.
+pub(super) fn check_refreshed_on(core: &Core, def: &TableDef) -> Result<(), SqlError> {
+    let missing = def.options.refresh_tables().find(|name| core.catalog.table(name).is_none());
+    missing.map_or(Ok(()), |name| Err(SqlError::unknown_table(name)))
+}
+
+/// `REFRESH MATERIALIZED VIEW`: what is to be done is left to who runs queries.
+pub(super) fn refresh(core: &Core, wanted: &Refresh) -> Result<Defined, SqlError> {
+    const TAG: &str = "REFRESH MATERIALIZED VIEW";
+    let view = of_name(core, &wanted.name.text)?;
+    let populated = view.def().materialized.as_ref().is_some_and(|own| own.populated);
+    if wanted.concurrently && !populated {
+        let message = "CONCURRENTLY cannot be used when the materialized view is not populated";
+        return Err(SqlError::new(state::NOT_SUPPORTED, message));
+    }
+    let fill = if wanted.populated {
+        Some(Fill::Refresh { view: view.name().to_owned(), created: false })
+    } else {
+        core.store.set_populated(view.name(), false)?;
+        core.store.truncate(view);
+        None
+    };
+    Ok(Defined { fill, undo: Vec::new(), ..TAG.into() })
+}
+
+/// The materialized view of this name.
+pub(crate) fn of_name<'c>(core: &'c Core, name: &str) -> Result<&'c Table, SqlError> {
+    match core.catalog.table(name) {
+        Some(table) if table.def().materialized.is_some() => Ok(table),
+        None if core.catalog.view(name).is_none() => Err(SqlError::unknown_table(name)),
+        _ => Err(SqlError::new(state::NOT_A_TABLE, format!("\"{name}\" is not a {MATERIALIZED}"))),
+    }
+}
+
+/// Refuses what is meant for tables.
+pub(crate) fn refuse(table: &Table) -> Result<(), SqlError> {
+    if table.def().materialized.is_none() {
+        return Ok(());
+    }
+    let message = format!("\"{}\" is not a table", table.def().own_name());
+    Err(SqlError::new(state::NOT_A_TABLE, message))
+}
