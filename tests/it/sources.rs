@@ -13,7 +13,7 @@ use crate::drivers::place::{Place, SqlDaemon};
 use crate::drivers::postgresql::PostgreSql;
 
 /// How long a change may take to arrive on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A database whose log tells changes, with a shop in it.
 fn shop(settings: &[&str]) -> PostgreSql {
