@@ -32,6 +32,7 @@ mod operators;
 mod orms;
 mod packages;
 mod placement;
+mod read_through;
 mod rules;
 mod service;
 mod settings;

@@ -16,7 +16,7 @@ use crate::drivers::postgresql::PostgreSql;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A database whose log tells changes, with a shop in it.
-fn shop(settings: &[&str]) -> PostgreSql {
+pub(crate) fn shop(settings: &[&str]) -> PostgreSql {
     let mut all = vec!["wal_level=logical"];
     all.extend_from_slice(settings);
     let database = PostgreSql::start_with(&all);
@@ -58,7 +58,7 @@ pub(crate) fn psql(place: &Place, sql: &str) -> String {
     asked(place, sql).unwrap_or_else(|error| panic!("{sql}\n{error}"))
 }
 
-fn server(database: &PostgreSql) -> String {
+pub(crate) fn server(database: &PostgreSql) -> String {
     format!(
         "CREATE SERVER pg FOREIGN DATA WRAPPER postgres
              OPTIONS (host '127.0.0.1', port '{}', dbname 'postgres', publication 'cache', max_lag '2 s');

@@ -171,12 +171,19 @@ impl Client {
             let read = |key: &[u8]| shared.reader.row(&shared.table, key, now, &mut row);
             match shared.with_key(key, Found::Miss, read)? {
                 Found::Hit(seen) => return Ok(state_of(&seen).map(|_| row_of(&shared, &row))),
+                Found::Miss if shared.reads_through() => self.have_fetched(&table, key)?,
                 Found::Miss => return Ok(Lookup::Miss),
                 Found::Unanswered => {}
             }
         }
         let row = self.remote(&table)?.row(self, key)?;
         Ok(row.map_or(Lookup::Miss, Lookup::Hit))
+    }
+
+    /// Has the daemon fetch a row that is missing, which it does for who asks for its value.
+    #[cold]
+    fn have_fetched(&self, table: &Table, key: &[u8]) -> Result<(), Error> {
+        self.value_by_socket(table, key, &mut Vec::new()).map(drop)
     }
 
     /// One column of the row under a key.
@@ -191,6 +198,7 @@ impl Client {
                 Found::Hit(seen) => {
                     return Ok(state_of(&seen).map(|_| shared.table.column(&row, at).to_owned()));
                 }
+                Found::Miss if shared.reads_through() => self.have_fetched(&table, key)?,
                 Found::Miss => return Ok(Lookup::Miss),
                 Found::Unanswered => {}
             }

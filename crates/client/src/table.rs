@@ -60,7 +60,18 @@ impl Shared {
     pub(crate) fn value(&self, key: &[u8], now: store::Tick, out: &mut Vec<u8>) -> Result<Found, Error> {
         // Text that is no key may be a row of the table for all other keys, which is the daemon's to look for.
         let absent = if self.table.def().options.loose_keys { Found::Unanswered } else { Found::Miss };
-        self.with_key(key, absent, |key| self.reader.value(&self.table, key, now, out))
+        self.with_key(key, absent, |key| self.known(self.reader.value(&self.table, key, now, out)))
+    }
+
+    /// What is known of a row: one that is missing in a table that reads through is the daemon's to fetch.
+    #[inline]
+    fn known(&self, found: Found) -> Found {
+        if found == Found::Miss && self.reads_through() { Found::Unanswered } else { found }
+    }
+
+    /// Whether missing rows are fetched from a database.
+    pub(crate) fn reads_through(&self) -> bool {
+        self.table.def().options.query.is_some()
     }
 
     /// To be taken before a row that may be waited for is read.
@@ -96,7 +107,7 @@ impl Shared {
         }
         for ((place, ahead), key) in found.iter_mut().zip(ahead).zip(keys) {
             let begin = out.len();
-            let seen = self.reader.value_ahead(&self.table, ahead, key, now, out);
+            let seen = self.known(self.reader.value_ahead(&self.table, ahead, key, now, out));
             if !matches!(seen, Found::Hit(_)) {
                 out.truncate(begin);
             }

@@ -83,6 +83,9 @@ impl Session {
             route.count(if why == Absence::Ended { Counter::GetExpired } else { Counter::GetFlushed });
         }
         route.count_get(hit);
+        if !hit && route.table.reads_through() {
+            context.missed = true;
+        }
         if context.is_observed() {
             context.observe_fetch(key, hit);
         }
@@ -110,6 +113,9 @@ impl Session {
         route.count_get(hit);
         route.count(Counter::CmdTouch);
         route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
+        if !hit && route.table.reads_through() {
+            context.missed = true;
+        }
         if context.is_observed() {
             context.observe_fetch(key, hit);
         }
@@ -207,6 +213,7 @@ impl Session {
         fault_point!("store", key);
         let began = context.begin_timed();
         let route = context.route(key);
+        route.spoil_fetch();
         route.count(Counter::CmdSet);
         let answer = match store(&route) {
             Ok(answer) => answer,
@@ -227,6 +234,7 @@ impl Session {
     pub fn invalidate(&self, context: &mut ThreadContext, key: &[u8]) {
         if self.allow_key(context, key, Command::Set).is_ok() {
             let route = context.route(key);
+            route.spoil_fetch();
             route.count(Counter::StoreTooLarge);
             remove(&route);
         }
@@ -242,6 +250,7 @@ impl Session {
         let began = context.begin_timed();
         let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
         let route = context.route(key);
+        route.spoil_fetch();
         let outcome = match route.key {
             Ok(key) => route.engine.store.delete(route.table, key, Expect::Anything, route.now),
             Err(_) => Ok(Outcome::Missing),
@@ -348,6 +357,9 @@ impl Session {
         let store = &engine.store;
         let began = store.clock().precise_ns();
         let catalog = store.catalog();
+        for table in catalog.tables().filter(|table| table.def().is_flushed()) {
+            engine.sources.spoil_fetches(table, None);
+        }
         let reached = catalog.tables().filter(|table| table.def().is_flushed());
         let rows = reached.map(|table| table.stats().rows).sum();
         let at = match expiry(store, delay.unwrap_or(0)) {

@@ -227,6 +227,7 @@ impl Engine {
     /// The same, with a pause between its pieces where there is much to do.
     pub fn tick_with_pauses(&self, pause: &mut Pause<'_>) {
         self.locks.tick();
+        self.sources.tick();
         self.store.tick_with_pauses(pause);
         self.announce();
         self.notify_evictions();

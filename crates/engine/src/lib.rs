@@ -36,6 +36,7 @@ mod counters;
 mod engine;
 mod exptime;
 mod facts;
+mod fetches;
 mod json;
 mod latency;
 mod limits;
@@ -49,6 +50,7 @@ mod parameters;
 mod prefixes;
 mod privilege;
 mod process;
+mod read_through;
 mod refusals;
 mod renew;
 mod session;
@@ -70,8 +72,9 @@ pub use channels::{Notification, Overflown};
 pub use command::Verb;
 pub use counters::{Counter, Totals};
 pub use engine::{Engine, EngineOptions};
+pub use fetches::{FetchBatch, FetchQueue, Fetched, FetchedRow, Waiter, Wake, WantedKey};
 pub use latency::Spread;
-pub use limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
+pub use limits::{FETCH_TIMEOUT_MS, ITEM_SIZE_MAX, RESULT_SIZE_MAX};
 pub use meta::{
     Condition, MetaArithmetic, MetaDebug, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
     MetaSink, MetaWritten,
@@ -79,6 +82,7 @@ pub use meta::{
 pub use metrics::{METRICS, Measured, Metric, MetricKind};
 pub use operator::{KeyDump, ListedKey};
 pub use privilege::{COMMANDS, Command};
+pub use read_through::Arrival;
 pub use refusals::{Failure, Refusals};
 pub use session::Session;
 pub use sources::{SourceState, Sources};

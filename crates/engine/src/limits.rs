@@ -152,3 +152,27 @@ pub(crate) const MINUTES_KEPT: usize = 1_440;
 
 /// Tables whose memory each point has: those with the most, as many as a chart has colours for.
 pub(crate) const TABLES_IN_POINT: usize = 5;
+
+/// Keys of one source that may wait to be fetched. A query fetches a hundred, so the last of them waits for forty.
+pub(crate) const FETCH_QUEUE_KEYS: usize = 4_096;
+
+/// Keys that one query fetches: an index of the source finds so many in a millisecond, and nobody waits for more.
+pub(crate) const FETCH_BATCH_KEYS: usize = 100;
+
+/// Longest key that is fetched: four times the longest of memcached's.
+pub(crate) const FETCH_KEY_BYTES_MAX: usize = 1 << 10;
+
+/// How long a client waits for a missing row, where `fetch_timeout` says nothing.
+pub const FETCH_TIMEOUT_MS: u64 = 2_000;
+
+/// Keys of one source of which it is remembered that there is no row: enough for who asks at random, some megabytes.
+pub(crate) const ABSENT_KEYS_MAX: usize = 65_536;
+
+/// Bytes of such keys.
+pub(crate) const ABSENT_BYTES_MAX: usize = 8 << 20;
+
+/// How often a statement asks for rows that it misses: ten thousand keys, and then it is answered with what is there.
+pub(crate) const FETCH_ROUNDS_MAX: usize = 10;
+
+/// Bytes of a result that are kept back while rows may be missing: a statement by keys gives few, and a scan goes on.
+pub(crate) const FETCH_SURE_BYTES: usize = 64 << 10;

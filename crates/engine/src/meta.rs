@@ -38,6 +38,8 @@ pub struct MetaGet {
     pub own_cas: Option<u64>,
     /// The CAS of a value that need not be sent.
     pub known: Option<u64>,
+    /// It was asked for at its source, after it was missed and counted.
+    pub fetched: bool,
 }
 
 /// What is known of an item that was found.
@@ -86,6 +88,8 @@ pub enum MetaGot {
     Head(MetaItem),
     /// The sink has it.
     Value,
+    /// There is nothing, and the source may have it.
+    Fetch,
 }
 
 /// What `ms` and the storage commands of the binary protocol ask for.
@@ -264,6 +268,8 @@ pub struct MetaDebug {
 /// What is to happen to a key that `mg` looked up.
 enum Seen {
     Nothing,
+    /// Its source may have it.
+    AtSource,
     /// What is answered, and the version that it describes.
     Item {
         item: MetaItem,
@@ -287,9 +293,12 @@ impl Session {
         self.allow_key(context, key, asked.command())?;
         let began = context.begin_timed();
         let route = context.route(key);
+        if asked.fetched {
+            return route.meta_get(asked, sink);
+        }
         route.count(Counter::CmdMeta);
         let got = route.meta_get(asked, sink)?;
-        let hit = got != MetaGot::Miss;
+        let hit = !matches!(got, MetaGot::Miss | MetaGot::Fetch);
         route.count_get(hit);
         if asked.exptime.is_some() {
             route.count(Counter::CmdTouch);
@@ -374,6 +383,7 @@ impl Route<'_> {
         for _ in 0..CONTENDED_ROUNDS {
             let (item, meta) = match self.see(key, asked)? {
                 Seen::Nothing => return Ok(MetaGot::Miss),
+                Seen::AtSource => return Ok(MetaGot::Fetch),
                 Seen::Again => continue,
                 Seen::Made(item) if asked.value => {
                     // The empty value is read as any other.
@@ -431,6 +441,7 @@ impl Route<'_> {
         let count = !asked.unnoticed && !asked.value;
         let Some((meta, hits)) = store.look(self.table, key, self.now, count) else {
             return match asked.vivify {
+                _ if !asked.fetched && self.table.reads_through() => Ok(Seen::AtSource),
                 Some(exptime) => self.vivify(key, exptime, asked.own_cas),
                 None => Ok(Seen::Nothing),
             };

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use sql::{SourceFacts, SourceNote, SqlError};
-use store::Clock;
 use store::definition::{ServerDef, TableDef};
+use store::{Clock, Table};
 
-/// Asks a source whether it can tell what changes.
+use crate::fetches::FetchQueue;
+
+/// Asks a source whether it can tell what changes for a table, and give its rows.
 type Check = dyn Fn(&ServerDef, &TableDef) -> Result<Vec<SourceNote>, SqlError> + Send + Sync;
 
 /// All sources that run.
@@ -32,6 +34,8 @@ pub struct SourceState {
     /// Wakes who waits until more is applied.
     advanced: Condvar,
     clock: Clock,
+    /// The rows of it that clients miss.
+    pub fetches: FetchQueue,
 }
 
 impl SourceState {
@@ -72,7 +76,7 @@ impl SourceState {
 
     /// What is known.
     pub fn facts(&self) -> SourceFacts {
-        self.facts.lock().clone()
+        SourceFacts { fetches: self.fetches.facts(), ..self.facts.lock().clone() }
     }
 }
 
@@ -84,6 +88,7 @@ impl Sources {
             facts: Mutex::new(facts),
             advanced: Condvar::new(),
             clock: clock.clone(),
+            fetches: FetchQueue::default(),
         });
         state.enter("connecting");
         self.all.lock().push(Arc::clone(&state));
@@ -92,6 +97,7 @@ impl Sources {
 
     /// It does not run any more.
     pub fn remove(&self, state: &Arc<SourceState>) {
+        state.fetches.close();
         self.all.lock().retain(|own| !Arc::ptr_eq(own, state));
     }
 
@@ -104,9 +110,35 @@ impl Sources {
 
     /// See `Server::source_applied`.
     pub(crate) fn applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool> {
+        Some(self.named(name)?.is_applied(lsn, wait))
+    }
+
+    fn named(&self, name: &str) -> Option<Arc<SourceState>> {
         let named = |state: &&Arc<SourceState>| state.facts.lock().name.eq_ignore_ascii_case(name);
-        let state = Arc::clone(self.all.lock().iter().find(named)?);
-        Some(state.is_applied(lsn, wait))
+        self.all.lock().iter().find(named).cloned()
+    }
+
+    /// The source of a table.
+    pub(crate) fn of(&self, table: &Table) -> Option<Arc<SourceState>> {
+        self.named(table.def().options.source.as_deref()?)
+    }
+
+    /// Rows of a table are about to be deleted or written (none: any): what was read of its source before is not
+    /// stored.
+    /// When this returns, no such row is being stored.
+    pub fn spoil_fetches(&self, table: &Table, key: Option<&[u8]>) {
+        if table.reads_through()
+            && let Some(source) = self.of(table)
+        {
+            source.fetches.spoil(table.number(), key);
+        }
+    }
+
+    /// Ends the waits for rows that have taken too long.
+    pub(crate) fn tick(&self) {
+        for state in self.all.lock().iter() {
+            state.fetches.expire(state.clock.now_ns());
+        }
     }
 
     /// Who asks a source whether it can tell what changes.

@@ -3,6 +3,7 @@
 use sql::{Cancel, ColumnDescription, Done, DoneKind, Executor, RowSink, SqlError, SqlType, StatementText};
 use store::value::ValueRef;
 
+use crate::activity::Concern;
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::json;
@@ -110,6 +111,9 @@ impl Session {
             session.set_identity(identity);
         }
         let engine = context.engine();
+        if counted.concern(&engine.store) == Concern::Writes {
+            engine.spoil_fetches_of(&counted);
+        }
         let (slow, store) = (&engine.activity.slow, &engine.store);
         let (result, took) = counted.run(store, executor, statement, sampled || slow.is_on(), |executor| {
             executor.execute_text(session, &text, (&parameters, &[]), cancel, &mut rows)

@@ -31,6 +31,8 @@ pub struct ThreadContext {
     until_timed: [u32; 2],
     /// What anybody watches in this batch.
     pub(crate) watched: Watched,
+    /// The last lookup missed a row that its source may have.
+    pub(crate) missed: bool,
     /// The descriptor of the connection that is served, for those who watch.
     pub(crate) connection: i32,
 }
@@ -59,6 +61,7 @@ impl ThreadContext {
             statements: KnownStatements::default(),
             until_timed: [TIMED_COMMANDS, TIMED_STATEMENTS],
             watched: Watched::NOTHING,
+            missed: false,
             connection: 0,
         }
     }

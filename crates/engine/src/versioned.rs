@@ -86,6 +86,7 @@ impl Session {
         self.allow_key(context, key, asked.command())?;
         let began = context.begin_timed();
         let route = context.route(key);
+        route.spoil_fetch();
         route.count(Counter::CmdSet);
         let done = store(&route)
             .map_err(|refusal| refuse_store(&route, asked.condition == Condition::Always, refusal));
@@ -128,6 +129,7 @@ impl Session {
         let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
         let began = context.begin_timed();
         let route = context.route(key);
+        route.spoil_fetch();
         let done = route.meta_delete(asked)?;
         match done {
             MetaDone::Done(_) => route.count(Counter::DeleteHits),

@@ -129,6 +129,7 @@ impl Pair {
             recache_as_touched: false,
             own_cas: None,
             known: None,
+            fetched: false,
         };
         let mut sink = Found::default();
         let got = self.session.meta_get(&mut self.context, key.as_bytes(), &asked, &mut sink).unwrap();
@@ -374,7 +375,7 @@ fn found(got: &MetaGot, sink: &Found) -> MetaItem {
     match got {
         MetaGot::Head(item) => *item,
         MetaGot::Value => sink.item,
-        MetaGot::Miss => panic!("a miss"),
+        MetaGot::Miss | MetaGot::Fetch => panic!("a miss"),
     }
 }
 

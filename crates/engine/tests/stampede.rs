@@ -86,7 +86,7 @@ impl Client {
                 let asked = MetaGet { value: true, ..MetaGet::default() };
                 match session.meta_get(&mut self.context, KEY, &asked, &mut sink).unwrap() {
                     MetaGot::Miss => Given { told: true, ..Given::default() },
-                    MetaGot::Head(_) => unreachable!("the value was asked for"),
+                    MetaGot::Head(_) | MetaGot::Fetch => unreachable!("the value was asked for"),
                     MetaGot::Value => Given {
                         told: sink.item.won,
                         marked: sink.item.stale,

@@ -33,9 +33,15 @@ impl RequestLoop {
             let Some(parsed) = window.next(&self.context, rest, |input| parse(limits, input)) else { break };
             let goes_on = match parsed {
                 Parsed::Complete { request, consumed } => {
-                    run.consumed += consumed;
                     run.progress = true;
-                    self.execute_binary(connection, &request)
+                    let goes_on = self.execute_binary(connection, &request);
+                    if connection.awaits_rows {
+                        // It is executed again when its row has come.
+                        connection.stalled = true;
+                        break;
+                    }
+                    run.consumed += consumed;
+                    goes_on
                 }
                 Parsed::Incomplete { needed } => {
                     self.await_frame(connection, rest, needed, &mut run);
@@ -90,7 +96,7 @@ impl RequestLoop {
     }
 
     #[inline]
-    fn execute_binary(&mut self, connection: &Connection, request: &Request<'_>) -> ControlFlow<()> {
+    fn execute_binary(&mut self, connection: &mut Connection, request: &Request<'_>) -> ControlFlow<()> {
         match request.command {
             Command::Get { with_key } => self.fetch(connection, request, with_key, None),
             Command::Store { .. } | Command::Join { .. } => {
@@ -163,7 +169,7 @@ impl RequestLoop {
     #[inline]
     fn fetch(
         &mut self,
-        connection: &Connection,
+        connection: &mut Connection,
         request: &Request<'_>,
         with_key: bool,
         exptime: Option<u32>,
@@ -171,13 +177,23 @@ impl RequestLoop {
         let Request { id, quiet, key, .. } = *request;
         let repeated = if with_key { key } else { b"" };
         let around = BinaryValue { id, key: repeated };
-        let mut sink = ValueSink::new(&mut self.out, &mut self.pinned, around);
-        let found = match exptime {
-            None => connection.session.get(&mut self.context, key, &mut sink),
-            Some(exptime) => {
-                connection.session.get_and_touch(&mut self.context, exptime.into(), key, &mut sink)
-            }
+        let arrived = match &connection.fetching {
+            Some(_) => self.give_arrived(connection, key, exptime.map(i64::from), around),
+            None => None,
         };
+        let mut found = match arrived {
+            Some(found) => found,
+            None => self.look_up_binary(connection, key, exptime, around),
+        };
+        if found == Ok(false) && self.context.take_missed() {
+            if self.await_rows(connection, [key]) {
+                return;
+            }
+            found = self.give_arrived(connection, key, exptime.map(i64::from), around).unwrap_or(Ok(false));
+        }
+        if connection.fetching.is_some() {
+            (connection.fetching, connection.fetches) = (None, 0);
+        }
         match found {
             Ok(true) => {}
             Ok(false) if quiet => {}
@@ -187,6 +203,23 @@ impl RequestLoop {
             }
             Ok(false) => id.refuse(Status::NotFound, &mut self.out),
             Err(refusal) => refuse(id, &refusal, &mut self.out),
+        }
+    }
+
+    #[inline]
+    fn look_up_binary(
+        &mut self,
+        connection: &Connection,
+        key: &[u8],
+        exptime: Option<u32>,
+        around: BinaryValue<'_>,
+    ) -> Result<bool, Answer> {
+        let mut sink = ValueSink::new(&mut self.out, &mut self.pinned, around);
+        match exptime {
+            None => connection.session.get(&mut self.context, key, &mut sink),
+            Some(exptime) => {
+                connection.session.get_and_touch(&mut self.context, exptime.into(), key, &mut sink)
+            }
         }
     }
 

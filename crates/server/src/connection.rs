@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 
 use engine::auth::{Authenticated, Proving};
-use engine::{Cancel, Session, Tick, Watching, ticks_between};
+use engine::{Cancel, Session, Tick, Waiter, Watching, ticks_between};
 
 use crate::limits::{
     BULK_READ_BYTES, CARRY_BYTES_MAX, FIRST_READ_BYTES, IDLE_BUFFER_BYTES, LINE_READ_BYTES, READ_BUFFER_BYTES,
@@ -75,6 +75,12 @@ pub(crate) struct Connection {
     pub(crate) held_answer: Option<Box<HeldAnswer>>,
     /// The statement that a SQL thread runs for it; nothing else is executed meanwhile.
     pub(crate) statement: Option<Cancel>,
+    /// The rows of its first request that were asked for at a source.
+    pub(crate) fetching: Option<Arc<Waiter>>,
+    /// It waits for them.
+    pub(crate) awaits_rows: bool,
+    /// How often its first request asked.
+    pub(crate) fetches: u8,
     /// Its last turn had more bytes than a first read takes: it is read at once, and much at a time.
     pub(crate) bulky: bool,
     /// It sends values that are received where they are going to lie: of what follows one only the next line is read.
@@ -168,6 +174,9 @@ impl Connection {
             sasl: None,
             held_answer: None,
             statement: None,
+            fetching: None,
+            awaits_rows: false,
+            fetches: 0,
             bulky: false,
             sends_long: false,
             readable: false,

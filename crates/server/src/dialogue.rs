@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Counter, ThreadContext, Tick, Use, Verb};
+use engine::{Answer, Counter, ThreadContext, Tick, Use, Verb};
 use memcache::compose::sql_error;
 use memcache::{KEY_MAX, Keys, Limits, Malformed, Parsed, Parser, Reply, Request, Then, binary, compose};
 
@@ -475,10 +475,7 @@ impl RequestLoop {
             Request::FlushAll { delay, noreply } => {
                 (connection.session.flush_all(&mut self.context, delay), noreply)
             }
-            Request::MetaGet(meta) => {
-                meta::get(&connection.session, &mut self.context, &meta, &mut self.out);
-                return Executed::Whole;
-            }
+            Request::MetaGet(meta) => return self.meta_get(connection, &meta),
             Request::MetaSet { meta, value } => {
                 meta::set(&connection.session, &mut self.context, &meta, value, &mut self.out);
                 return Executed::Whole;
@@ -530,19 +527,57 @@ impl RequestLoop {
                 return Executed::InPart;
             }
             *budget -= 1;
-            let mut sink = ValueSink::new(&mut self.out, &mut self.pinned, TextValue { key, cas });
-            let found = match exptime {
-                None => connection.session.get(&mut self.context, key, &mut sink),
-                Some(exptime) => connection.session.get_and_touch(&mut self.context, exptime, key, &mut sink),
+            let found = match self.give_fetched(connection, (key, cas), exptime) {
+                Some(found) => found,
+                None => self.look_up(connection, (key, cas), exptime),
+            };
+            let found = match found {
+                Ok(false) if self.context.take_missed() => {
+                    if self.await_rows(connection, std::iter::once(key).chain(keys.clone())) {
+                        return Executed::InPart;
+                    }
+                    self.give_fetched(connection, (key, cas), exptime).unwrap_or(Ok(false))
+                }
+                found => found,
             };
             if let Err(refusal) = found {
                 write_answer(&refusal, &mut self.out);
+                connection.fetching = None;
                 return Executed::Whole;
             }
             connection.keys_done += 1;
         }
+        if connection.fetching.is_some() {
+            (connection.fetching, connection.fetches) = (None, 0);
+        }
         compose(&Reply::End, &mut self.out);
         Executed::Whole
+    }
+
+    #[inline]
+    fn look_up(
+        &mut self,
+        connection: &Connection,
+        (key, cas): (&[u8], bool),
+        exptime: Option<i64>,
+    ) -> Result<bool, Answer> {
+        let mut sink = ValueSink::new(&mut self.out, &mut self.pinned, TextValue { key, cas });
+        match exptime {
+            None => connection.session.get(&mut self.context, key, &mut sink),
+            Some(exptime) => connection.session.get_and_touch(&mut self.context, exptime, key, &mut sink),
+        }
+    }
+
+    /// What came of a source for a key of this request.
+    #[inline]
+    fn give_fetched(
+        &mut self,
+        connection: &Connection,
+        (key, cas): (&[u8], bool),
+        exptime: Option<i64>,
+    ) -> Option<Result<bool, Answer>> {
+        connection.fetching.as_ref()?;
+        self.give_arrived(connection, key, exptime, TextValue { key, cas })
     }
 
     /// Asks memory for the rows of a key and of some that follow it; not for one alone.

@@ -50,6 +50,7 @@ mod conns;
 mod crew;
 mod dialogue;
 mod exchange;
+mod fetching;
 mod frame;
 mod http;
 mod limits;

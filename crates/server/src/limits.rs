@@ -38,6 +38,13 @@ pub(crate) const FIRST_READ_BYTES: usize = 8 << 10;
 /// is received where it is going to lie, and what has come with the line is copied there.
 pub(crate) const LINE_READ_BYTES: usize = 4 << 10;
 
+/// Keys of one request that are fetched of a source together. It asks for the rest when these have arrived.
+pub(crate) const FETCH_KEYS_MAX: usize = 100;
+
+/// How often a request asks a source: a row that a change took away again before it was answered is asked for once
+/// more, and one that goes again and again is a miss.
+pub(crate) const FETCHES_MAX: u8 = 4;
+
 /// A request whose beginning is longer than this waits in memory of its own; below, what has come of it is copied to
 /// the front of the shared buffer with each read, which costs less than a second buffer.
 pub(crate) const CARRY_BYTES_MAX: usize = 4 << 10;

@@ -19,6 +19,8 @@ pub(crate) enum Message {
     Reply(SqlReply),
     /// Events wait for a connection that watches.
     Events(Address),
+    /// The rows that a connection waits for have come from their source.
+    Arrived(Address),
     /// Somebody asks about all connections.
     Describe {
         /// Where to tell.
@@ -48,8 +50,9 @@ pub(crate) struct Address {
     pub(crate) serial: u64,
 }
 
-/// A worker's mailbox. It holds at most two messages for each connection of that worker (a reply, and word of events),
-/// and one for each connection anywhere that asks about all of them, so the limit of connections bounds it.
+/// A worker's mailbox. It holds at most three messages for each connection of that worker (a reply, word of events
+/// and of rows), and one for each connection anywhere that asks about all of them, so the limit of connections bounds
+/// it.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     /// The messages. Held for a push or a swap; no other lock is taken meanwhile.

@@ -10,8 +10,15 @@ use memcache::{ItemFacts, KEY_MAX, Meta, MetaCode, MetaFacts, MetaOptions, Mode,
 use crate::limits::SLAB_CLASS;
 use crate::reply::write_answer;
 
-/// `mg`.
-pub(crate) fn get(session: &Session, context: &mut ThreadContext, request: &Meta<'_>, out: &mut Vec<u8>) {
+/// `mg`; none: it was refused. A row that is missing is to be fetched, unless it was asked for at its source before
+/// (`fetched`): then nothing was answered yet.
+pub(crate) fn get(
+    session: &Session,
+    context: &mut ThreadContext,
+    request: &Meta<'_>,
+    fetched: bool,
+    out: &mut Vec<u8>,
+) -> Option<MetaGot> {
     let mut options = request.options();
     // Of two expiry times for a place that is taken the later counts.
     if options.vivify.is_some() && options.exptime.is_some() && comes_last(request, b'N', b'T') {
@@ -26,16 +33,31 @@ pub(crate) fn get(session: &Session, context: &mut ThreadContext, request: &Meta
         recache_as_touched: options.recache.is_some() && comes_last(request, b'T', b'R'),
         own_cas: options.own_cas,
         known: options.compare,
+        fetched,
     };
     let begin = out.len();
     let mut sink = ItemWriter { request, begin, out: &mut *out };
     let mut buffer = [0; KEY_MAX];
-    match session.meta_get(context, request.key.bytes(&mut buffer), &asked, &mut sink) {
-        Ok(MetaGot::Value) => {}
-        Ok(MetaGot::Head(item)) => meta_line(MetaCode::Done, request, &facts_of(&item), out),
+    let got = session.meta_get(context, request.key.bytes(&mut buffer), &asked, &mut sink);
+    match &got {
+        Ok(MetaGot::Value | MetaGot::Fetch) => {}
+        Ok(MetaGot::Head(item)) => meta_line(MetaCode::Done, request, &facts_of(item), out),
         Ok(MetaGot::Miss) if options.quiet => {}
         Ok(MetaGot::Miss) => meta_line(MetaCode::Miss, request, &MetaFacts::default(), out),
-        Err(refusal) => write_answer(&refusal, out),
+        Err(refusal) => write_answer(refusal, out),
+    }
+    got.ok()
+}
+
+/// Answers `mg` with a value that is in no row.
+pub(crate) fn give(value: &[u8], request: &Meta<'_>, out: &mut Vec<u8>) {
+    let item = MetaItem { bytes: value.len(), ttl: Some(0), ..MetaItem::default() };
+    if request.options().value {
+        meta_line(MetaCode::Value(value.len()), request, &facts_of(&item), out);
+        out.extend_from_slice(value);
+        value_end(out);
+    } else {
+        meta_line(MetaCode::Done, request, &facts_of(&item), out);
     }
 }
 

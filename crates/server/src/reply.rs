@@ -69,6 +69,7 @@ impl Around for TextValue<'_> {
 }
 
 /// A value of the binary protocol.
+#[derive(Clone, Copy)]
 pub(crate) struct BinaryValue<'k> {
     pub(crate) id: binary::Id,
     /// The key that is repeated, or nothing.

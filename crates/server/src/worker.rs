@@ -203,6 +203,7 @@ impl Worker {
                 Message::Connection(newcomer) => self.open(*newcomer),
                 Message::Reply(reply) => self.finish_statement(reply),
                 Message::Events(address) => self.wake(address),
+                Message::Arrived(address) => self.go_on_with_rows(address),
                 Message::Describe { gathering, from } => self.describe(&gathering, from),
             }
         }
@@ -254,6 +255,17 @@ impl Worker {
             .and_then(Option::as_ref)
             .is_some_and(|there| there.address == address)
         {
+            self.turn(address.place);
+        }
+    }
+
+    /// Lets a connection go on whose rows have arrived. A message may be left of rows for which it did not wait.
+    fn go_on_with_rows(&mut self, address: Address) {
+        let Some(Some(connection)) = self.connections.get_mut(address.place) else { return };
+        let arrived = connection.fetching.as_ref().is_some_and(|waiter| waiter.is_over());
+        if connection.address == address && connection.awaits_rows && arrived {
+            connection.awaits_rows = false;
+            connection.statement = None;
             self.turn(address.place);
         }
     }

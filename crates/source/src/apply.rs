@@ -17,6 +17,7 @@ use crate::change::{Change, Field, Key, Row};
 use crate::limits::COMMIT_TRIES;
 use crate::plan::{Plan, Target};
 use crate::time::now;
+use crate::values::value;
 
 /// The state of a commit that met another one, and of a table that is gone.
 const LOST: &str = "40001";
@@ -115,6 +116,7 @@ impl Applier {
         let Some(ages) = target.ages.as_ref().filter(|_| !target.is_mirror()) else {
             return self.empty(target);
         };
+        self.engine.sources.spoil_fetches(&target.table, None);
         let ages = if lost { ages.clone() } else { format!("{ages} WHERE NOT _stale") };
         let (rows, began) = (target.table.stats().rows, now());
         for _ in 0..COMMIT_TRIES {
@@ -156,6 +158,7 @@ impl Applier {
 
     /// Makes all rows of a table invisible, in one step. Of a mirror nobody reads any.
     pub(crate) fn empty(&mut self, target: &Target) -> Result<(), SqlError> {
+        self.engine.sources.spoil_fetches(&target.table, None);
         if target.is_mirror() {
             target.table.set_whole(false);
             return Ok(());
@@ -383,19 +386,6 @@ impl Applier {
             self.session = SqlSession::source(Arc::clone(&self.engine));
         }
     }
-}
-
-/// A value of the source as our type has it.
-fn value(oid: u32, text: &[u8]) -> Result<Value, SqlError> {
-    let read = postgres::decode(oid, postgres::Format::Text, text);
-    let read = read.map_err(|error| SqlError::new(error.state, error.message))?;
-    Ok(match read {
-        postgres::Value::Null => Value::Null,
-        postgres::Value::Integer(number) => Value::Integer(number),
-        postgres::Value::Real(number) => Value::Real(number),
-        postgres::Value::Text(text) => Value::Text(text),
-        postgres::Value::Bytes(bytes) => Value::Blob(bytes),
-    })
 }
 
 /// The values of a row as our columns have them. The error names the column, and not the value.

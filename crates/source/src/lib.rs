@@ -14,16 +14,20 @@ mod change;
 mod check;
 mod checker;
 mod error;
+mod fetch;
 mod fit;
+mod gate;
 mod limits;
 mod login;
 mod mirror;
 mod pgoutput;
 mod plan;
+mod query;
 mod settle;
 mod slot;
 mod stream;
 mod time;
+mod values;
 mod wire;
 
 use std::sync::Arc;
@@ -33,8 +37,11 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, SourceNote, SqlError};
 use store::definition::{ServerDef, TableDef};
+use store::{Catalog, Table};
 
 use apply::Applier;
+use fetch::Fetchers;
+use gate::{Followed, Gate};
 use limits::{RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
 use login::{Purpose, connect};
 use plan::Plan;
@@ -97,6 +104,7 @@ fn ask(server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError
     let mut connection = connect(server, Purpose::Questions)?;
     let result = check::check(&mut connection, server, &table.dependences())
         .and_then(|()| table.copied().map_or(Ok(()), |copied| fit::check(&mut connection, table, &copied)))
+        .and_then(|()| fetch::check(&mut connection, table))
         .and_then(|()| {
             let note = server.option("slot").map(|_| slot::size_note(&mut connection)).transpose()?;
             Ok(note.flatten().into_iter().collect())
@@ -111,6 +119,9 @@ struct Running {
     state: Arc<engine::SourceState>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    gate: Arc<Gate>,
+    /// The threads that fetch missing rows, once a table asks for some.
+    fetchers: Option<Fetchers>,
     /// When its tables were emptied because it does not follow.
     emptied: Instant,
 }
@@ -120,10 +131,12 @@ impl Running {
     fn start(engine: &Arc<Engine>, server: &Arc<ServerDef>, applier: &mut Applier) -> Self {
         let state = engine.sources.add(&server.name, engine.store().clock());
         let stop = Arc::new(AtomicBool::new(false));
+        let gate = Arc::new(Gate::default());
         let source = Source {
             engine: Arc::clone(engine),
             server: Arc::clone(server),
             state: Arc::clone(&state),
+            gate: Arc::clone(&gate),
             stop: Arc::clone(&stop),
         };
         let spawned =
@@ -131,7 +144,8 @@ impl Running {
         let thread = spawned
             .inspect_err(|error| tracing::error!(source = %server.name, %error, "a source has no thread"))
             .ok();
-        let mut own = Self { server: Arc::clone(server), state, stop, thread, emptied: now() };
+        let (server, fetchers) = (Arc::clone(server), None);
+        let mut own = Self { server, state, stop, thread, gate, fetchers, emptied: now() };
         if !own.believes(engine) {
             own.empty(engine, applier);
         }
@@ -164,8 +178,22 @@ impl Running {
             let _panicked = thread.join();
         }
         engine.sources.remove(&self.state);
+        if let Some(fetchers) = self.fetchers.take() {
+            fetchers.end();
+        }
         if gone && self.server.option("slot").is_some() {
             remove_slot(engine, self.server);
+        }
+    }
+
+    /// Has rows fetched as soon as a table wants them.
+    fn fetch(&mut self, engine: &Arc<Engine>, catalog: &Catalog) {
+        let own = |table: &Arc<Table>| {
+            let source = table.def().options.source.as_deref();
+            table.reads_through() && source.is_some_and(|own| own.eq_ignore_ascii_case(&self.server.name))
+        };
+        if self.fetchers.is_none() && catalog.tables().any(own) {
+            self.fetchers = Some(Fetchers::start(engine, &self.server, &self.state, &self.gate));
         }
     }
 
@@ -229,6 +257,9 @@ fn adjusted(engine: &Arc<Engine>, running: Vec<Running>, applier: &mut Applier) 
             kept.push(Running::start(engine, server, applier));
         }
     }
+    for own in &mut kept {
+        own.fetch(engine, &catalog);
+    }
     kept
 }
 
@@ -252,7 +283,10 @@ fn follow(source: &Source) {
     let mut pause = RETRY_PAUSES.0;
     while !source.must_stop() {
         let began = now();
-        match stream::run(source, &mut applier) {
+        let followed = Followed(&source.gate);
+        let run = stream::run(source, &mut applier);
+        drop(followed);
+        match run {
             // Its definition is another one now, or it is to stop: the supervisor knows.
             Ok(()) => return,
             Err(error) => {

@@ -97,3 +97,21 @@ pub(crate) const BATCH_CHANGES_MAX: usize = 1_000;
 
 /// How often a commit that met another one is made again before the table is emptied.
 pub(crate) const COMMIT_TRIES: usize = 5;
+
+/// Connections that fetch missing rows, where `fetch_connections` says nothing. Each fetches a hundred keys at a time.
+pub(crate) const FETCH_CONNECTIONS: usize = 4;
+
+/// How long a thread that fetches waits for work before it looks whether it is to stop, and its connection still there.
+pub(crate) const FETCH_IDLE: Duration = Duration::from_millis(500);
+
+/// How long nobody waits for a source to which no connection could be made.
+pub(crate) const FETCH_AWAY: Duration = Duration::from_millis(500);
+
+/// Most rows of a fetch: a query gives one for each of a hundred keys, and one that gives more lacks a condition.
+pub(crate) const FETCH_ROWS_MAX: usize = 10_000;
+
+/// Most bytes of a fetch: a hundred rows of a cache, or a few large ones.
+pub(crate) const FETCH_BYTES_MAX: usize = 64 << 20;
+
+/// Most groups of transactions that the gate knows: with signs of the source every 5 ms, seconds at any rate.
+pub(crate) const GATE_EVENTS_MAX: usize = 4_096;

@@ -9,7 +9,9 @@ use store::{Catalog, Table};
 
 use crate::batch::{Batch, Keys};
 use crate::change::{Field, Key, Row};
+use crate::gate::Touched;
 use crate::pgoutput::{Cell, Relation, Tuple};
+use crate::values::{encode, value};
 
 /// A table here that depends on a table there.
 #[derive(Debug)]
@@ -139,12 +141,12 @@ fn update(def: &TableDef, copied: &Copied) -> Option<String> {
 }
 
 /// A table as a statement names it.
-fn name_of(def: &TableDef) -> String {
+pub(crate) fn name_of(def: &TableDef) -> String {
     let schema = def.namespace.as_deref().unwrap_or("public");
     format!("{}.{}", quoted(schema), quoted(def.own_name()))
 }
 
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -161,6 +163,43 @@ fn condition(def: &TableDef, on: &Dependence) -> Option<String> {
         let _infallible = write!(text, "{and}{one}");
     }
     Some(text).filter(|text| !text.is_empty())
+}
+
+impl Target {
+    /// Where the columns of the primary key stand among those that the changes tell; none: they tell others.
+    fn key_places(&self) -> Option<Vec<usize>> {
+        let def = self.table.def();
+        let place = |own: &usize| {
+            let is = |(_, ours): &(String, String)| def.column_index(ours) == Some(*own);
+            self.on.columns.iter().position(is)
+        };
+        let places: Vec<usize> = def.primary_key.iter().map(place).collect::<Option<_>>()?;
+        (places.len() == self.on.columns.len()).then_some(places)
+    }
+
+    /// The keys of the table that some of the changes' touch.
+    fn touched(&self, keys: &Keys) -> Touched {
+        let (Keys::Each(keys), Some(places)) = (keys, self.key_places()) else { return Touched::All };
+        let def = self.table.def();
+        let encoded = |key: &Key| {
+            let read =
+                |(&column, &at): (&usize, &usize)| value(def.columns[column].sql_type().oid(), &key[at]);
+            let values: Result<Vec<_>, _> = def.primary_key.iter().zip(&places).map(read).collect();
+            encode(&self.table, values.ok()?.into_iter()).map(Vec::into_boxed_slice)
+        };
+        keys.iter().map(|(key, _)| encoded(key)).collect::<Option<_>>().map_or(Touched::All, Touched::Keys)
+    }
+}
+
+impl Plan {
+    /// What a batch touches in the tables that read through, by their numbers.
+    pub(crate) fn touched(&self, batch: &Batch) -> Vec<(u64, Touched)> {
+        let own = |(target, keys): &(usize, Keys)| {
+            let target = self.targets.get(*target).filter(|target| target.table.reads_through())?;
+            Some((target.table.number(), target.touched(keys)))
+        };
+        batch.targets().iter().filter_map(own).collect()
+    }
 }
 
 /// Where the values of a target's key stand in the rows of the table that it depends on.

@@ -124,9 +124,14 @@ impl Snapshot {
         Some(Self { end, running: running.map(lower).collect::<Option<_>>()? })
     }
 
+    /// Those that run.
+    pub(crate) fn running(self) -> Vec<u32> {
+        self.running
+    }
+
     /// Whether what a transaction of the stream did is seen. Numbers of 32 bits turn around, and are never as far apart
     /// as half of them.
-    fn shows(&self, xid: u32) -> bool {
+    pub(crate) fn shows(&self, xid: u32) -> bool {
         let began = xid.wrapping_sub(self.end).cast_signed() < 0;
         began && !self.running.contains(&xid)
     }

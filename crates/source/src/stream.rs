@@ -16,6 +16,7 @@ use crate::check::{check, publication_of, published};
 use crate::checker::Checker;
 use crate::error::Error;
 use crate::fit;
+use crate::gate::{Gate, Touched};
 use crate::limits::{
     BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, MAX_LAG, MAX_LAG_MIN, PART_BYTES, PART_KEYS, PUBLISHED_INTERVAL,
     SETTLE_WAIT, STREAM_WAIT,
@@ -42,6 +43,7 @@ pub(crate) struct Source {
     pub(crate) engine: Arc<Engine>,
     pub(crate) server: Arc<ServerDef>,
     pub(crate) state: Arc<SourceState>,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) stop: Arc<AtomicBool>,
 }
 
@@ -95,6 +97,8 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     };
     let begun = begin.begin()?;
     let Some(begun) = begun else { return Ok(()) };
+    // A transaction that is written to the log and not shown yet is streamed by no slot that was made in between.
+    source.gate.follow(snapshot(&mut beside)?.running());
     let began = now();
     let mut stream = Streaming {
         source,
@@ -149,6 +153,13 @@ fn report_of(applied: u64, confirmed: u64) -> Result<BytesMut, Error> {
     let mut bytes = BytesMut::new();
     CopyData::new(body.freeze())?.write(&mut bytes);
     Ok(bytes)
+}
+
+/// What a reader of the source sees now.
+fn snapshot(beside: &mut Connection) -> Result<Snapshot, Error> {
+    let rows = beside.query("SELECT pg_current_snapshot()::text")?;
+    let text = rows.first().and_then(|row| row.first()?.as_deref());
+    text.and_then(Snapshot::read).ok_or_else(|| Error::connection("a snapshot of the source cannot be read"))
 }
 
 /// An error of the cache's own.
@@ -395,6 +406,7 @@ impl Streaming<'_> {
             let batch = batch.without(is_due);
             // First: whoever misses a row finds that it is not settled.
             self.source.state.update(|facts| facts.unsettled = unsettled);
+            self.tell_gate(&batch, &xids);
             let done = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
             self.source.state.update(|facts| {
                 facts.invalidated += done.removed;
@@ -533,6 +545,22 @@ impl Streaming<'_> {
         self.apply()
     }
 
+    /// Has the gate refuse what was fetched before these changes, which are applied next.
+    fn tell_gate(&self, batch: &Batch, xids: &[u32]) {
+        let touched = self.plan.touched(batch);
+        self.source.gate.meet(xids.to_vec(), touched.clone());
+        for (table, touched) in touched {
+            match touched {
+                Touched::All => self.source.state.fetches.forget_absent(table, None),
+                Touched::Keys(keys) => {
+                    for key in &keys {
+                        self.source.state.fetches.forget_absent(table, Some(key));
+                    }
+                }
+            }
+        }
+    }
+
     fn look_at_time(&mut self) -> Result<(), Error> {
         let time = now();
         if !self.unsettled.is_empty() && time >= self.settle_at {
@@ -584,11 +612,8 @@ impl Streaming<'_> {
 
     /// Deletes once more what the source shows by now.
     fn settle(&mut self) -> Result<(), Error> {
-        let rows = self.beside.query("SELECT pg_current_snapshot()::text")?;
-        let text = rows.first().and_then(|row| row.first()?.as_deref());
-        let snapshot = text.and_then(Snapshot::read);
-        let snapshot =
-            snapshot.ok_or_else(|| Error::connection("a snapshot of the source cannot be read"))?;
+        let snapshot = snapshot(&mut self.beside)?;
+        self.source.gate.show(&snapshot);
         let batch = self.unsettled.settled(&snapshot);
         let mut rows = 0;
         if !batch.is_empty() {

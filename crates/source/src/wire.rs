@@ -98,6 +98,8 @@ pub(crate) struct Connection {
     /// How long a read waits now.
     wait: Duration,
     scratch: Box<[u8]>,
+    /// Nothing more comes, or not in time: what follows would answer another question.
+    broken: bool,
 }
 
 /// A message: its tag, and what stands behind its length.
@@ -110,7 +112,7 @@ impl Connection {
     pub(crate) fn over(stream: Stream) -> Result<Self, Error> {
         stream.write_within(ANSWER_TIMEOUT)?;
         let (received, scratch) = (BytesMut::with_capacity(READ_BYTES), vec![0; READ_BYTES].into());
-        Ok(Self { stream, received, wait: Duration::ZERO, scratch })
+        Ok(Self { stream, received, wait: Duration::ZERO, scratch, broken: false })
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -174,11 +176,19 @@ impl Connection {
         }
     }
 
+    /// Whether no further question may be asked on it.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
     /// The next message that answers; an error that was sent is one.
     pub(crate) fn answer(&mut self, until: Instant) -> Result<Frame, Error> {
+        // Until a message has come.
+        self.broken = true;
         loop {
             let left = until.saturating_duration_since(now());
-            let frame = if left.is_zero() { None } else { self.next_within(left)? };
+            let frame = if left.is_zero() { self.take_frame()? } else { self.next_within(left)? };
+            self.broken = frame.is_none();
             match frame {
                 None => return Err(Error::connection("the source does not answer")),
                 Some(frame) if frame.tag == ERROR => return Err(error_of(&frame.body)),
@@ -213,7 +223,8 @@ impl Connection {
         }
     }
 
-    fn pass_to_ready(&mut self, until: Instant) {
+    /// Passes what is left of an answer.
+    pub(crate) fn pass_to_ready(&mut self, until: Instant) {
         while let Ok(frame) = self.answer(until) {
             if frame.tag == b'Z' {
                 return;
@@ -252,25 +263,34 @@ pub(crate) fn error_of(body: &[u8]) -> Error {
     error
 }
 
+pub(crate) fn cut() -> Error {
+    Error::connection("a message of the source is cut")
+}
+
 /// The values of a `DataRow`.
-pub(crate) fn row_of(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
-    let short = || Error::connection("a row ends too early");
-    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(short)?;
-    let mut row = Vec::new();
+pub(crate) fn cells_of(body: &[u8]) -> Result<Vec<Option<&[u8]>>, Error> {
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(cut)?;
+    let mut cells = Vec::new();
     for _ in 0..u16::from_be_bytes(*count) {
-        let (length, behind) = rest.split_first_chunk::<4>().ok_or_else(short)?;
+        let (length, behind) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
         rest = behind;
         // A negative length is NULL.
-        row.push(match usize::try_from(i32::from_be_bytes(*length)) {
+        cells.push(match usize::try_from(i32::from_be_bytes(*length)) {
             Err(_) => None,
             Ok(length) => {
-                let (value, behind) = rest.split_at_checked(length).ok_or_else(short)?;
+                let (value, behind) = rest.split_at_checked(length).ok_or_else(cut)?;
                 rest = behind;
-                Some(String::from_utf8_lossy(value).into_owned())
+                Some(value)
             }
         });
     }
-    Ok(row)
+    Ok(cells)
+}
+
+/// The values of a `DataRow`, as text.
+pub(crate) fn row_of(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
+    let text = |cell: Option<&[u8]>| cell.map(|cell| String::from_utf8_lossy(cell).into_owned());
+    Ok(cells_of(body)?.into_iter().map(text).collect())
 }
 
 #[cfg(test)]

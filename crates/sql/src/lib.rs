@@ -89,8 +89,8 @@ pub use pgcatalog::function::{examples as function_examples, page as function_pa
 pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
-    Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, HistoryFacts, InvalidationFacts, OWNER,
-    RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts,
+    Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, FetchFacts, HistoryFacts, InvalidationFacts,
+    OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts,
     SourceFacts, SourceNote, StatementFacts, oid_of_table, preset_setting,
 };
 pub use pgcatalog::zone;
@@ -103,7 +103,7 @@ pub use sqltext::error::SqlError;
 pub use sqltext::literals::StatementText;
 pub use sqltext::token;
 pub use store::definition::{Access as TableAccess, Grant, Privileges, SqlType};
-pub use table::Cancel;
+pub use table::{Cancel, MissingKey};
 pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};
 pub use view_runner::{ViewNews, ViewRunner};

@@ -135,3 +135,6 @@ pub(crate) const CALLS_AGAIN_MAX: usize = 8;
 /// Rows that a transaction committed before a definition and that `ROLLBACK` removes one by one; of more, all rows of
 /// the table go. They are kept by their keys.
 pub(crate) const UNDONE_ROWS_MAX: usize = 65_536;
+
+/// Keys that a statement has fetched of a source at a time; it is run again then, and asks for the next.
+pub(crate) const MISSING_KEYS_MAX: usize = 1_000;

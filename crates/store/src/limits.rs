@@ -97,6 +97,15 @@ pub(crate) const REFRESH_AGAIN_TICKS_MAX: u32 = 60 * 16;
 
 /// Least part of its time after which a view is refreshed, in thousandths: views of the same time go apart.
 pub(crate) const REFRESH_JITTER: u64 = 900;
+/// Longest text of `query`: a query with many joins.
+pub(crate) const QUERY_BYTES_MAX: usize = 16 << 10;
+
+/// Most `fetch_connections` of a server: PostgreSQL lets some hundred in, and the application needs the most of them.
+pub(crate) const FETCH_CONNECTIONS_MAX: usize = 64;
+
+/// Longest `miss_ttl` and `fetch_timeout`: what is not there is remembered in the daemon's own memory, and who waits
+/// keeps a connection.
+pub(crate) const FETCH_MS_MAX: u64 = 3_600_000;
 
 /// Most sequences: all definitions are written at each change, and for each thousand numbers that one gives out.
 pub const SEQUENCES_MAX: usize = 1_000;

@@ -24,7 +24,7 @@ use invalidations::Invalidations;
 pub(crate) use sessions::{Presence, Sessions};
 pub(crate) use slow::Ended;
 use slow::SlowLog;
-pub(crate) use statements::{Counted, KnownStatements, Statements};
+pub(crate) use statements::{Concern, Counted, KnownStatements, Statements};
 
 /// All of it. Each part has a lock of its own, held for a moment.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use rapidhash::fast::RapidHasher;
 use sql::{ComputedBy, Done, Executor, SqlError, StatementFacts, StatementText};
-use store::Store;
+use store::{Store, Table};
 
 use crate::limits::{
     KNOWN_STATEMENT_BYTES_MAX, KNOWN_STATEMENTS_MAX, MET_STATEMENTS, STATEMENTS_MAX, TIMED_CALLS, TIMED_SHARE,
@@ -36,6 +36,9 @@ pub(crate) struct Counted {
     locks: bool,
     /// It may make rows invalid, so its time is wanted.
     invalidates: bool,
+    /// What it is to tables that read through ([`Concern`]), in the last two bits, and before them the number of the
+    /// definitions for which that holds.
+    concern: AtomicU64,
     /// How its rows are found, and the number of the definitions for which that holds.
     plan: Mutex<Option<String>>,
     plan_generation: AtomicU64,
@@ -51,6 +54,41 @@ impl Counted {
     #[inline]
     pub(crate) fn locks(&self) -> bool {
         self.locks
+    }
+
+    /// What it is to tables that read through.
+    #[inline]
+    pub(crate) fn concern(&self, store: &Store) -> Concern {
+        let known = self.concern.load(Ordering::Relaxed);
+        if known >> 2 == store.generation() { Concern::of_bits(known) } else { self.find_concern(store) }
+    }
+
+    #[cold]
+    fn find_concern(&self, store: &Store) -> Concern {
+        let generation = store.generation();
+        let catalog = store.catalog();
+        let first = self.query.split([' ', '(']).next().unwrap_or_default();
+        let reads = ["select", "values", "table"].iter().any(|word| first.eq_ignore_ascii_case(word))
+            || first.eq_ignore_ascii_case("with") && !writes(&self.query);
+        let concerned = catalog.tables().any(|table| table.reads_through() && self.names(table));
+        // A view or a function may name the table.
+        let by_others = catalog.tables().any(|table| table.reads_through())
+            && (catalog.views().any(|view| names(&self.query, &view.name))
+                || catalog.routines().iter().any(|routine| names(&self.query, &routine.name)));
+        let concern = match concerned || by_others {
+            false => Concern::None,
+            true if reads => Concern::Reads,
+            true => Concern::Writes,
+        };
+        self.concern.store(generation << 2 | concern as u64, Ordering::Relaxed);
+        concern
+    }
+
+    /// Whether it names a table, or calls something that may.
+    pub(crate) fn names(&self, table: &Table) -> bool {
+        let first = self.query.split(' ').next().unwrap_or_default();
+        let calls = ["call", "do"].iter().any(|word| first.eq_ignore_ascii_case(word));
+        calls || names(&self.query, table.def().own_name())
     }
 
     /// Its text, without literals.
@@ -136,6 +174,45 @@ impl Counted {
             sqlite_calls: load(&self.sqlite),
         }
     }
+}
+
+/// What a statement is to tables that read through. By its words, so it may be taken for more than it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Concern {
+    /// It names none.
+    None = 1,
+    /// It reads some.
+    Reads = 2,
+    /// It may write to some.
+    Writes = 3,
+}
+
+impl Concern {
+    fn of_bits(bits: u64) -> Self {
+        match bits & 3 {
+            2 => Self::Reads,
+            3 => Self::Writes,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Whether a text has a name as one of its words.
+fn names(text: &str, name: &str) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+    let (text, name) = (text.as_bytes(), name.as_bytes());
+    let mut windows = text.windows(name.len().max(1)).enumerate();
+    windows.any(|(at, window)| {
+        let behind = text.get(at + name.len());
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        let alone = !behind.is_some_and(is_word) && !before.is_some_and(is_word);
+        alone && window.eq_ignore_ascii_case(name)
+    })
+}
+
+/// Whether a query writes in one of its parts.
+fn writes(text: &str) -> bool {
+    ["insert", "update", "delete", "merge", "replace"].iter().any(|word| names(text, word))
 }
 
 /// Whether a statement may make rows invalid by a condition, as far as its first word tells.

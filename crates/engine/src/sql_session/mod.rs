@@ -6,6 +6,7 @@
 mod as_json;
 mod copy;
 mod effects;
+mod fetching;
 mod lock;
 mod portal;
 mod prepared;
@@ -35,6 +36,7 @@ pub use as_json::{JsonStatement, error_as_json};
 use copy::CopyIn;
 pub use copy::{CopyLayout, CopyOptions};
 pub(crate) use effects::check_notification;
+use fetching::Fetching;
 pub use portal::{Formats, Portal};
 use portal::{Portals, State};
 use prepared::Statements;
@@ -116,6 +118,10 @@ pub struct SqlSession {
     wake: Option<Wake>,
     /// Its statement waits for an advisory lock.
     waiting: bool,
+    /// What its statement has asked for at a source.
+    fetching: Option<Box<Fetching>>,
+    /// Tables that read through, to which the open transaction wrote.
+    spoiled: Vec<Arc<Table>>,
     /// Statements under way are a part of something that cannot wait.
     at_once: bool,
     /// It has ever listened: only then is there anything to look for.
@@ -190,6 +196,8 @@ impl SqlSession {
             inbox: None,
             wake: None,
             waiting: false,
+            fetching: None,
+            spoiled: Vec::new(),
             at_once: false,
             listening: false,
             pending: Vec::new(),

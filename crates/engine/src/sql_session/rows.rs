@@ -56,6 +56,11 @@ impl Rows {
         Ok(())
     }
 
+    /// Bytes of all values.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether it is known of what columns: a statement that gives no rows has none.
     pub(crate) fn has_columns(&self) -> bool {
         !self.columns.is_empty()

@@ -19,7 +19,7 @@ use super::rows::Rows;
 use super::settings::{self, Settings, on_off};
 use super::utility::{self, Direction, Discard, Utility};
 use super::{ClientSink, CopyOptions, Mark, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
-use crate::activity::Counted;
+use crate::activity::{Concern, Counted};
 use crate::counters::Counter;
 use crate::latency::Class;
 use crate::limits::{
@@ -156,6 +156,13 @@ impl SqlSession {
         let counted = context.context_mut().statement(&text);
         if counted.locks() {
             return self.run_locking(context, &counted, text.sql, (values, chosen), sink);
+        }
+        if !self.spoiled.is_empty() {
+            self.spoil_again();
+        }
+        let concern = counted.concern(&self.engine.store);
+        if concern != Concern::None {
+            return self.run_with_source(context, (&counted, concern), &text, (values, chosen), sink);
         }
         self.run_through(context, &counted, &text, (values, chosen), sink)
     }

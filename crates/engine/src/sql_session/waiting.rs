@@ -17,7 +17,8 @@ impl SqlSession {
     /// Whether its statement waits for a lock, and must wait on.
     #[inline]
     pub fn is_waiting(&self) -> bool {
-        self.waiting && self.engine.locks.waits(self.sql.identity().pid)
+        let fetches = self.fetching.as_ref().is_some_and(|fetching| !fetching.is_over());
+        fetches || self.waiting && self.engine.locks.waits(self.sql.identity().pid)
     }
 
     /// Runs a statement that calls functions of advisory locks.

@@ -47,9 +47,9 @@ pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub use self::relation::modifier;
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{
-    Counts, DefaultGrants, EncryptionFacts, HistoryFacts, InvalidationFacts, OWNER, RefusalFacts, RoleCounts,
-    RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts, SourceNote,
-    StatementFacts,
+    Counts, DefaultGrants, EncryptionFacts, FetchFacts, HistoryFacts, InvalidationFacts, OWNER, RefusalFacts,
+    RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts,
+    SourceNote, StatementFacts,
 };
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 

@@ -97,6 +97,21 @@ pub struct SourceFacts {
     pub differing: u64,
     /// Why it was lost last.
     pub last_error: Option<String>,
+    /// Rows that were fetched for clients that missed them.
+    pub fetches: FetchFacts,
+}
+
+/// What became of the rows of a source that clients missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchFacts {
+    /// Queries for them.
+    pub queries: u64,
+    /// Rows that were stored.
+    pub fills: u64,
+    /// Rows that were answered and not stored, because a change was under way.
+    pub refused: u64,
+    /// Keys that got no answer: the queue was full, the time over, the source away, or an error of the query.
+    pub failed: u64,
 }
 
 impl SourceFacts {
@@ -466,7 +481,7 @@ pub trait Server: Send + Sync + fmt::Debug {
     /// Whether the changes of one are applied up to this place of its log; it is waited for until then, or so long.
     /// None: no table names it.
     fn source_applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool>;
-    /// Asks such a database whether it can tell every change that rows of this table depend on.
+    /// Asks such a database whether it can tell every change that a table depends on, and what its query gives.
     fn check_source(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError>;
 }
 

@@ -41,7 +41,7 @@ use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
 use crate::meter;
 use crate::plan::Plan;
 use crate::session::{Session, TransactionStatus};
-use crate::table::{Cancel, LateralModule, Sight, TableModule, register_session_functions};
+use crate::table::{Cancel, LateralModule, MissingKey, Sight, TableModule, register_session_functions};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::rows::{Rows, rows_of};
 use crate::text::transaction::{Control, control, ending};
@@ -159,6 +159,16 @@ impl Executor {
         self.cache.set_capacity(limits.cached_statements);
         self.other_cache.set_capacity(limits.cached_statements);
         self.core.limits = limits;
+    }
+
+    /// Says whether the next statement is run again when rows were fetched that it misses.
+    pub fn want_missing(&self, wanted: bool) {
+        self.core.sight.missing.want(wanted);
+    }
+
+    /// The keys that the last statement missed in tables that read through.
+    pub fn take_missing(&self) -> Vec<MissingKey> {
+        self.core.sight.missing.take()
     }
 
     /// Names the daemon around the store, whose sessions, statements and settings the system tables show.

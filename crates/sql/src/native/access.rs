@@ -139,8 +139,12 @@ impl<'c> Walk<'c> {
         match way {
             Way::Key | Way::Keys => {
                 key.clear();
-                if table.keys().encode(values, key).is_ok() && view.get(table, key, row)? {
-                    take(self, (table, row), None)?;
+                if table.keys().encode(values, key).is_ok() {
+                    if view.get(table, key, row)? {
+                        take(self, (table, row), None)?;
+                    } else {
+                        self.core.sight.missing.note(table, key);
+                    }
                 }
             }
             Way::Index(index) => {
@@ -186,6 +190,8 @@ fn each_of(
         walk.pass()?;
         if walk.view.get(table, key, row)? {
             take(walk, (table, row), None)?;
+        } else {
+            walk.core.sight.missing.note(table, key);
         }
     }
     Ok(())

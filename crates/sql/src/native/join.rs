@@ -141,6 +141,8 @@ impl Join {
                 let found = walk.view.get(&self.table, key, &mut self.row)?;
                 if found {
                     take(Some((&*self.table, &self.row)))?;
+                } else {
+                    walk.core.sight.missing.note(&self.table, key);
                 }
                 found
             }

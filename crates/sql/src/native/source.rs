@@ -138,7 +138,7 @@ impl Source {
         let Access { table, equals, way, .. } = &self.access;
         let (Way::Index(index), Some(join)) = (*way, &self.join) else { return false };
         let inner = join.table.rows();
-        if !self.reversible || inner >= table.rows() {
+        if !self.reversible || inner >= table.rows() || join.table.reads_through() {
             return false;
         }
         with_values(table, equals, parameters, |values| {

@@ -243,6 +243,7 @@ impl TableCursor {
                     if view.get(&module.table, key, row)? {
                         return Ok(true);
                     }
+                    sight.missing.note(&module.table, key);
                 }
                 Ok(false)
             }

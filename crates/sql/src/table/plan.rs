@@ -28,6 +28,8 @@ mod cost {
 
 /// Values in an `IN` list when SQLite does not say: what its own planner assumes for a short one.
 const IN_VALUES: u64 = 10;
+/// As many rows as a table that reads through is taken to have: a lookup by keys is better than any scan.
+const READ_THROUGH_ROWS: u64 = 1_000_000_000;
 /// The share of rows that a range with unknown ends takes, as in SQLite's own planner.
 const RANGE_SHARE: u64 = 4;
 /// The share that `LIKE` with an unknown pattern takes.
@@ -225,7 +227,8 @@ pub(crate) fn choose(
         shape,
         conditions: conditions.collect(),
         order: request.order_by(),
-        rows: table.rows().max(1),
+        // What is not here yet is found by its key alone.
+        rows: table.rows().max(if table.reads_through() { READ_THROUGH_ROWS } else { 1 }),
         forced,
     };
     planner.cheapest()

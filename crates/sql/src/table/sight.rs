@@ -15,6 +15,7 @@ use store::value::Value;
 use store::{Clock, Renewal, Store, Table, View};
 
 use super::foresight::Foresight;
+use super::missing::Missing;
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
 use crate::limits::{BACKGROUND_REST, BACKGROUND_WORK, Limits};
@@ -127,6 +128,8 @@ pub(crate) struct Sight {
     /// Off while this crate compiles its own statements on the connection.
     watch: Watch,
     pub(super) foresight: Foresight,
+    /// Rows that are missing and may be fetched.
+    pub(crate) missing: Missing,
 }
 
 /// When the running statement must stop.
@@ -158,6 +161,7 @@ impl Sight {
             defining: Cell::new(false),
             watch: Watch::default(),
             foresight: Foresight::default(),
+            missing: Missing::default(),
         }
     }
 

@@ -393,6 +393,11 @@ impl TableDef {
         self.validate_mode()?;
         self.validate_refresh()?;
         self.validate_tags()?;
+        if self.options.query.is_some() && self.has_row_id() {
+            return Err(DefinitionError::invalid(
+                "query needs a PRIMARY KEY: missing rows are asked for by it",
+            ));
+        }
         if let (Some(least), Some(most)) = (self.options.min_memory, self.options.max_memory)
             && least > most
         {

@@ -6,6 +6,7 @@ use super::{ColumnDef, DefinitionError, Dependence, find_column, units};
 
 use crate::limits::TTL_MS_MAX;
 use crate::limits::{DEPENDENCES_MAX, DEPENDS_BYTES_MAX};
+use crate::limits::{FETCH_MS_MAX, QUERY_BYTES_MAX};
 use crate::limits::{PREFIX_BYTES_MAX, REFRESH_MS_MIN};
 
 /// What a number without a unit counts, in options.
@@ -90,6 +91,15 @@ pub struct TableOptions {
     /// Its query may take so long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_timeout_ms: Option<u64>,
+    /// The query that gives missing rows of the source, by lists of their keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// How long it is remembered that the source has no row of a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss_ttl_ms: Option<u64>,
+    /// How long a client waits for a missing row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch_timeout_ms: Option<u64>,
 }
 
 /// What becomes of the rows of a table whose source is not followed, or was not.
@@ -181,6 +191,16 @@ impl TableOptions {
         }
         if self.on_change == OnChange::Stale && self.mode != Mode::Invalidate {
             return Err(DefinitionError::invalid("on_change is for mode = 'invalidate'"));
+        }
+        if self.query.is_some() && self.source.is_none() {
+            return Err(DefinitionError::invalid(
+                "query needs source and depends: which server is asked, and whose changes end rows",
+            ));
+        }
+        if self.query.is_none() && (self.miss_ttl_ms.is_some() || self.fetch_timeout_ms.is_some()) {
+            return Err(DefinitionError::invalid(
+                "miss_ttl and fetch_timeout need query, which fetches rows",
+            ));
         }
         if self.on_change == OnChange::Stale && self.stale_for_ms.is_none() {
             return Err(DefinitionError::invalid(
@@ -390,6 +410,27 @@ pub static OPTIONS: &[OptionDef] = &[
         reset: |options| options.refresh_timeout_ms = None,
         print: |options, _| options.refresh_timeout_ms.map(print_ttl),
     },
+    OptionDef {
+        name: "query",
+        meaning: "the query at the source that gives missing rows, by lists of their keys ('SELECT id, name FROM product WHERE id = ANY($1)')",
+        parse: |options, text, _| parse_query(text).map(|query| options.query = Some(query)),
+        reset: |options| options.query = None,
+        print: |options, _| options.query.clone(),
+    },
+    OptionDef {
+        name: "miss_ttl",
+        meaning: "it is remembered this long that the source has no row of a key ('5 s'; 0 or off: not at all)",
+        parse: |options, text, _| parse_fetch_span(text).map(|ms| options.miss_ttl_ms = ms),
+        reset: |options| options.miss_ttl_ms = None,
+        print: |options, _| options.miss_ttl_ms.map(print_ttl),
+    },
+    OptionDef {
+        name: "fetch_timeout",
+        meaning: "a client waits this long for a missing row, and then gets a miss ('2 s')",
+        parse: |options, text, _| parse_fetch_span(text).map(|ms| options.fetch_timeout_ms = ms),
+        reset: |options| options.fetch_timeout_ms = None,
+        print: |options, _| options.fetch_timeout_ms.map(print_ttl),
+    },
 ];
 
 fn parse_on_lag(text: &str) -> Result<OnLag, String> {
@@ -424,6 +465,21 @@ fn parse_refresh_on(text: &str) -> Result<Option<String>, String> {
         return Err(format!("{DEPENDENCES_MAX} tables are the limit"));
     }
     Ok((count > 0).then(|| options.refresh_tables().collect::<Vec<_>>().join(", ")))
+}
+
+fn parse_query(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("write a query with $1 for the list of keys".into()),
+        1..=QUERY_BYTES_MAX => Ok(text.trim_end_matches([';', ' ', '\n']).to_owned()),
+        _ => Err(format!("{QUERY_BYTES_MAX} bytes is the limit")),
+    }
+}
+
+fn parse_fetch_span(text: &str) -> Result<Option<u64>, String> {
+    match parse_ttl(text)? {
+        Some(ms) if ms > FETCH_MS_MAX => Err("the longest is one hour".into()),
+        span => Ok(span),
+    }
 }
 
 fn parse_on_change(text: &str) -> Result<OnChange, String> {
@@ -704,6 +760,9 @@ mod tests {
             ("strict_keys", "off"),
             ("ordered", "on"),
             ("shared_memory", "on"),
+            ("query", "SELECT key, body FROM page WHERE key = ANY($1)"),
+            ("miss_ttl", "5 s"),
+            ("fetch_timeout", "2 s"),
         ] {
             let mut options = set(name, text).unwrap();
             assert_eq!(options.list(&columns()), [(name, text.to_owned())]);
@@ -735,6 +794,9 @@ mod tests {
             ("ordered", "perhaps", "22023"),
             ("flush", "perhaps", "22023"),
             ("strict_keys", "perhaps", "22023"),
+            ("query", "", "22023"),
+            ("miss_ttl", "2 h", "22023"),
+            ("fetch_timeout", "soon", "22023"),
         ] {
             let error = set(name, text).unwrap_err();
             assert_eq!(error.sqlstate, sqlstate, "{name} = {text}: {error}");

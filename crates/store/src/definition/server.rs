@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::{DefinitionError, NAME_BYTES_MAX, check_name, parse_span};
-use crate::limits::{SERVER_MAPPINGS_MAX, SERVER_OPTION_BYTES_MAX};
+use crate::limits::{FETCH_CONNECTIONS_MAX, SERVER_MAPPINGS_MAX, SERVER_OPTION_BYTES_MAX};
 
 /// The one foreign-data wrapper.
 pub const WRAPPER: &str = "postgres";
@@ -42,6 +42,7 @@ const SERVER_OPTIONS: &[OptionRule] = &[
         expected: "a name of at most 63 lower-case letters, digits and underscores",
     },
     OptionRule { name: "failover", allows: is_switch, expected: "on or off" },
+    OptionRule { name: "fetch_connections", allows: is_connections, expected: "a number from 1 to 64" },
 ];
 
 /// What `CREATE USER MAPPING ... OPTIONS` may say.
@@ -188,6 +189,10 @@ fn is_port(value: &str) -> bool {
 
 fn is_count(value: &str) -> bool {
     value.parse::<u32>().is_ok()
+}
+
+fn is_connections(value: &str) -> bool {
+    value.parse().is_ok_and(|count| (1..=FETCH_CONNECTIONS_MAX).contains(&count))
 }
 
 fn is_seconds(value: &str) -> bool {

@@ -42,6 +42,11 @@ impl ItemMeta {
 }
 
 impl ItemMeta {
+    /// What there is to know of a value that is in no row: it has no CAS.
+    pub fn of_value(len: usize) -> Self {
+        Self { client_flags: 0, cas: 0, len, word: 0, stamp: 0, stale: false, lease: 0, size: 0 }
+    }
+
     /// Whether somebody refreshes this version.
     #[inline]
     pub fn is_leased(&self, now: Tick) -> bool {

@@ -67,6 +67,8 @@ pub struct Table {
     renews: bool,
     /// The schema version that rows are written under; 0: a materialized view's, which nobody writes by this handle.
     writes_under: u32,
+    /// See [`Table::reads_through`].
+    reads_through: bool,
     pub(crate) state: Arc<TableState>,
 }
 
@@ -256,6 +258,7 @@ impl Table {
         let layout = RowLayout::new(&def);
         let renews = def.options.refresh_before_ms.is_some() || def.options.stale_for_ms.is_some();
         let writes_under = if def.materialized.is_some() { 0 } else { def.schema };
+        let reads_through = def.options.query.is_some();
         Self {
             // Relaxed: only that no two are the same.
             number: TABLES.fetch_add(1, Ordering::Relaxed),
@@ -269,6 +272,7 @@ impl Table {
             indexes,
             renews,
             writes_under,
+            reads_through,
             state,
         }
     }
@@ -439,6 +443,12 @@ impl Table {
     #[inline]
     pub fn renews(&self) -> bool {
         self.renews
+    }
+
+    /// Whether missing rows are fetched from its source (`query`).
+    #[inline]
+    pub fn reads_through(&self) -> bool {
+        self.reads_through
     }
 
     /// Counts a lookup of a row by its whole key.

@@ -1,0 +1,28 @@
+//! Values of a source as the store has them.
+
+use engine::{SqlError, Value, ValueRef};
+use store::Table;
+
+/// A value that PostgreSQL wrote as text, as our type with this OID has it.
+pub(crate) fn value(oid: u32, text: &[u8]) -> Result<Value, SqlError> {
+    let read = postgres::decode(oid, postgres::Format::Text, text);
+    let read = read.map_err(|error| SqlError::new(error.state, error.message))?;
+    Ok(match read {
+        postgres::Value::Null => Value::Null,
+        postgres::Value::Integer(number) => Value::Integer(number),
+        postgres::Value::Real(number) => Value::Real(number),
+        postgres::Value::Text(text) => Value::Text(text),
+        postgres::Value::Bytes(bytes) => Value::Blob(bytes),
+    })
+}
+
+/// The key of these values, in the order of the primary key.
+pub(crate) fn encode(table: &Table, values: impl Iterator<Item = Value>) -> Option<Vec<u8>> {
+    let def = table.def();
+    let accept = |(&column, value)| def.accept(column, value).ok();
+    let values: Vec<Value> = def.primary_key.iter().zip(values).map(accept).collect::<Option<_>>()?;
+    let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    let mut key = Vec::new();
+    table.keys().encode(&values, &mut key).ok()?;
+    Some(key)
+}
