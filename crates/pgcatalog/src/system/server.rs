@@ -61,6 +61,8 @@ pub struct SourceFacts {
     pub since_ms: i64,
     /// The slot from which it streams.
     pub slot: Option<String>,
+    /// The name of its log, where that is in numbered files: a place has the number in its upper half.
+    pub log: Option<String>,
     /// How far its log was read.
     pub received_lsn: u64,
     /// How far that was applied.
