@@ -60,7 +60,7 @@ impl Source {
     }
 
     /// Says in the log and in `sqlcached_sources` what it does from now on.
-    fn enter(&self, state: &'static str) {
+    pub(crate) fn enter(&self, state: &'static str) {
         if self.state.enter(state) {
             tracing::info!(source = %self.server.name, "source is {state}");
         }
@@ -178,7 +178,7 @@ struct Streaming<'s> {
     /// These, and where the first of them was committed.
     xids: Vec<u32>,
     ready_from: u64,
-    unsettled: Unsettled,
+    unsettled: Unsettled<u32>,
     mirrors: Mirrors,
     /// Some of them are copied, or follow their copies.
     copying: bool,
@@ -589,7 +589,7 @@ impl Streaming<'_> {
         let snapshot = text.and_then(Snapshot::read);
         let snapshot =
             snapshot.ok_or_else(|| Error::connection("a snapshot of the source cannot be read"))?;
-        let batch = self.unsettled.settled(&snapshot);
+        let batch = self.unsettled.settled(|xid| snapshot.shows(*xid));
         let mut rows = 0;
         if !batch.is_empty() {
             rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;
