@@ -1,4 +1,4 @@
-//! The databases behind the cache: PostgreSQL's change streams invalidate rows here.
+//! The databases behind the cache: the change streams of PostgreSQL and MariaDB invalidate rows here.
 //!
 //! Each foreign server that a table names has a thread and two connections. One carries the stream of changes from a
 //! temporary slot; the other is for questions. What a table depends on (`depends`) says which rows a change removes.
@@ -15,15 +15,20 @@ mod check;
 mod checker;
 mod error;
 mod fit;
+mod follow;
 mod limits;
 mod login;
+mod mariadb;
 mod mirror;
 mod pgoutput;
 mod plan;
+mod row;
 mod settle;
 mod slot;
+mod socket;
 mod stream;
 mod time;
+mod tls;
 mod wire;
 
 use std::sync::Arc;
@@ -32,7 +37,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use engine::{Engine, SourceNote, SqlError};
-use store::definition::{ServerDef, TableDef};
+use store::definition::{Mode, ServerDef, TableDef, Wrapper};
 
 use apply::Applier;
 use limits::{RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
@@ -94,6 +99,16 @@ fn catch_up(engine: &Engine, running: &mut [Running], applier: &mut Applier) {
 
 /// Asks a source whether it can tell what changes. What should be done there comes back.
 fn ask(server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
+    if server.wrapper == Wrapper::MariaDb {
+        if table.options.mode != Mode::Invalidate {
+            let message = "rows cannot be copied from MariaDB: its changes only invalidate rows";
+            return Err(
+                SqlError::new("0A000", message).with_hint("leave out mode, or set it to 'invalidate'")
+            );
+        }
+        mariadb::ask(server, &table.dependences())?;
+        return Ok(Vec::new());
+    }
     let mut connection = connect(server, Purpose::Questions)?;
     let result = check::check(&mut connection, server, &table.dependences())
         .and_then(|()| table.copied().map_or(Ok(()), |copied| fit::check(&mut connection, table, &copied)))
@@ -252,7 +267,11 @@ fn follow(source: &Source) {
     let mut pause = RETRY_PAUSES.0;
     while !source.must_stop() {
         let began = now();
-        match stream::run(source, &mut applier) {
+        let ended = match source.server.wrapper {
+            Wrapper::Postgres => stream::run(source, &mut applier),
+            Wrapper::MariaDb => mariadb::run(source, &mut applier),
+        };
+        match ended {
             // Its definition is another one now, or it is to stop: the supervisor knows.
             Ok(()) => return,
             Err(error) => {

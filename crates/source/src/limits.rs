@@ -97,3 +97,10 @@ pub(crate) const BATCH_CHANGES_MAX: usize = 1_000;
 
 /// How often a commit that met another one is made again before the table is emptied.
 pub(crate) const COMMIT_TRIES: usize = 5;
+
+/// Most prepared transactions (`XA PREPARE`) whose changes are noted: all tables are emptied when another one takes
+/// effect.
+pub(crate) const PREPARED_MAX: usize = 256;
+
+/// A MariaDB that said nothing for so many times `max_lag` is lost: it gives a sign each second.
+pub(crate) const SILENCE: u32 = 2;

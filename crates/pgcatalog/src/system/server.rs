@@ -109,7 +109,12 @@ impl SourceFacts {
 
     /// Bytes of the source's log that were not applied.
     pub fn lag_bytes(&self) -> u64 {
-        self.source_lsn.max(self.received_lsn).saturating_sub(self.applied_lsn)
+        let end = self.source_lsn.max(self.received_lsn);
+        if self.log.is_some() && end >> 32 != self.applied_lsn >> 32 {
+            // How long the files before are is not known: at least what is in the last one was not applied.
+            return end & 0xffff_ffff;
+        }
+        end.saturating_sub(self.applied_lsn)
     }
 }
 

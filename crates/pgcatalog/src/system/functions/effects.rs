@@ -193,7 +193,7 @@ mod tests {
             assert_eq!(lsn_of(wrong).unwrap_err().state, "22P02", "{wrong}");
         }
         assert_eq!(place_of("16/B374D848").unwrap(), 0x16_b374_d848);
-        assert_eq!(place_of("my.own-bin.000022:3011").unwrap(), 22 << 32 | 3011);
+        assert_eq!(place_of("my.own-bin.000022:3011").unwrap(), (22 << 32) + 3011);
         for wrong in [":", "bin:4", "bin.:4", "bin.1:", "bin.+1:4", "bin.000001:-4", "bin.1:4294967296"] {
             assert_eq!(place_of(wrong).unwrap_err().state, "22P02", "{wrong}");
         }
