@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::daemon::{Daemon, PROGRAM, free_port, run};
+use crate::drivers::mariadb::MariaDb;
 use crate::drivers::postgresql::PostgreSql;
 
 /// The ports that documents name, for memcached, PostgreSQL and HTTP clients; the test's daemon has others.
@@ -16,8 +17,9 @@ const PORT: &str = "11211";
 const SQL_PORT: &str = "5433";
 const HTTP_PORT: &str = "11280";
 
-/// The port of the database behind the cache, which is a real one.
+/// The ports of the databases behind the cache, which are real ones.
 const SOURCE_PORT: &str = "5432";
+const MARIADB_PORT: &str = "3306";
 
 /// A command and the output that the document promises.
 #[derive(Clone)]
@@ -59,7 +61,12 @@ fn check(file: &Path, blocks: &[Block]) {
     let source = blocks.iter().any(|block| block.script.contains(SOURCE_PORT));
     let source = source.then(|| PostgreSql::start_with(&["wal_level=logical"]));
     let source_port = source.as_ref().map_or_else(String::new, |source| source.place.port.to_string());
-    let own = |script: &str| script.replace(HTTP_PORT, &http_port).replace(SOURCE_PORT, &source_port);
+    let mariadb = blocks.iter().any(|block| block.script.contains(MARIADB_PORT)).then(|| MariaDb::start(&[]));
+    let mariadb_port = mariadb.as_ref().map_or_else(String::new, |mariadb| mariadb.port.to_string());
+    let own = |script: &str| {
+        let script = script.replace(HTTP_PORT, &http_port).replace(SOURCE_PORT, &source_port);
+        script.replace(MARIADB_PORT, &mariadb_port)
+    };
     let blocks: Vec<Block> =
         blocks.iter().map(|block| Block { script: own(&block.script), ..block.clone() }).collect();
     run_blocks(file, &blocks, ports, |command| command.env("PATH", &path).current_dir(&daemon.folder.0));

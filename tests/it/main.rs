@@ -25,6 +25,7 @@ mod http;
 mod languages;
 mod limits;
 mod linearizability;
+mod mariadb;
 mod memcached;
 mod memory;
 mod migrations;

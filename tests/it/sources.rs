@@ -99,7 +99,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Stores pages 1 to 10, when no change is still to be applied for the second time, and no table is emptied again
 /// because the stream lags: behind a large transaction it does, on a machine that does much else.
-fn fill(daemon: &SqlDaemon, client: &mut Client) {
+pub(crate) fn fill(daemon: &SqlDaemon, client: &mut Client) {
     let unrest = "SELECT count(*) FROM sqlcached_sources WHERE unsettled > 0 OR state = 'lagging'";
     until("all is settled", || psql(&daemon.place, unrest) == "0");
     for id in 1..=10 {
@@ -107,11 +107,11 @@ fn fill(daemon: &SqlDaemon, client: &mut Client) {
     }
 }
 
-fn stored(client: &mut Client) -> Vec<u32> {
+pub(crate) fn stored(client: &mut Client) -> Vec<u32> {
     (1..=10).filter(|id| client.get(&format!("page:{id}")).is_some()).collect()
 }
 
-fn until_stored(daemon: &SqlDaemon, client: &mut Client, expected: &[u32]) {
+pub(crate) fn until_stored(daemon: &SqlDaemon, client: &mut Client, expected: &[u32]) {
     let end = Instant::now() + PATIENCE;
     loop {
         let pages = stored(client);

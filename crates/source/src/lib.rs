@@ -1,4 +1,4 @@
-//! The databases behind the cache: PostgreSQL's change streams invalidate rows here.
+//! The databases behind the cache: the change streams of PostgreSQL and MariaDB invalidate rows here.
 //!
 //! Each foreign server that a table names has a thread and two connections. One carries the stream of changes from a
 //! temporary slot; the other is for questions. What a table depends on (`depends`) says which rows a change removes.
@@ -16,17 +16,22 @@ mod checker;
 mod error;
 mod fetch;
 mod fit;
+mod follow;
 mod gate;
 mod limits;
 mod login;
+mod mariadb;
 mod mirror;
 mod pgoutput;
 mod plan;
 mod query;
+mod row;
 mod settle;
 mod slot;
+mod socket;
 mod stream;
 mod time;
+mod tls;
 mod values;
 mod wire;
 
@@ -36,7 +41,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use engine::{Engine, SourceNote, SqlError};
-use store::definition::{ServerDef, TableDef};
+use store::definition::{Mode, ServerDef, TableDef, Wrapper};
 use store::{Catalog, Table};
 
 use apply::Applier;
@@ -101,6 +106,11 @@ fn catch_up(engine: &Engine, running: &mut [Running], applier: &mut Applier) {
 
 /// Asks a source whether it can tell what changes. What should be done there comes back.
 fn ask(server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
+    if server.wrapper == Wrapper::MariaDb {
+        refuse_of_mariadb(table)?;
+        mariadb::ask(server, &table.dependences())?;
+        return Ok(Vec::new());
+    }
     let mut connection = connect(server, Purpose::Questions)?;
     let result = check::check(&mut connection, server, &table.dependences())
         .and_then(|()| table.copied().map_or(Ok(()), |copied| fit::check(&mut connection, table, &copied)))
@@ -111,6 +121,24 @@ fn ask(server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError
         });
     connection.end();
     Ok(result?)
+}
+
+/// What only PostgreSQL can be asked for.
+fn refuse_of_mariadb(table: &TableDef) -> Result<(), SqlError> {
+    let refuse = |message, hint: &str| Err(SqlError::new("0A000", message).with_hint(hint));
+    if table.options.mode != Mode::Invalidate {
+        return refuse(
+            "rows cannot be copied from MariaDB: its changes only invalidate rows",
+            "leave out mode, or set it to 'invalidate'",
+        );
+    }
+    if table.options.query.is_some() {
+        return refuse(
+            "missing rows cannot be fetched from MariaDB",
+            "leave out query; clients fill the table",
+        );
+    }
+    Ok(())
 }
 
 /// A source's thread.
@@ -284,9 +312,12 @@ fn follow(source: &Source) {
     while !source.must_stop() {
         let began = now();
         let followed = Followed(&source.gate);
-        let run = stream::run(source, &mut applier);
+        let ended = match source.server.wrapper {
+            Wrapper::Postgres => stream::run(source, &mut applier),
+            Wrapper::MariaDb => mariadb::run(source, &mut applier),
+        };
         drop(followed);
-        match run {
+        match ended {
             // Its definition is another one now, or it is to stop: the supervisor knows.
             Ok(()) => return,
             Err(error) => {

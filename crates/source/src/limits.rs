@@ -115,3 +115,10 @@ pub(crate) const FETCH_BYTES_MAX: usize = 64 << 20;
 
 /// Most groups of transactions that the gate knows: with signs of the source every 5 ms, seconds at any rate.
 pub(crate) const GATE_EVENTS_MAX: usize = 4_096;
+
+/// Most prepared transactions (`XA PREPARE`) whose changes are noted: all tables are emptied when another one takes
+/// effect.
+pub(crate) const PREPARED_MAX: usize = 256;
+
+/// A MariaDB that said nothing for so many times `max_lag` is lost: it gives a sign each second.
+pub(crate) const SILENCE: u32 = 2;

@@ -1,27 +1,20 @@
 //! How a connection begins: TLS, who we are, and the proof of it.
 
-use std::fs;
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    StreamOwned,
-};
 use store::definition::ServerDef;
 
 use crate::error::Error;
 use crate::limits::CONNECT_TIMEOUT;
+use crate::socket::Stream;
 use crate::time::now;
-use crate::wire::{Connection, Stream};
+use crate::tls;
+use crate::wire::Connection;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +38,11 @@ pub(crate) fn connect(server: &ServerDef, purpose: Purpose) -> Result<Connection
     let until = now() + timeout;
     let host = server.option("host").unwrap_or("localhost");
     let port = server.option("port").and_then(|port| port.parse().ok()).unwrap_or(5432);
-    let mut stream = Stream::connect(host, port, timeout)?;
+    let mut stream = if host.starts_with('/') {
+        Stream::connect_local(&Path::new(host).join(format!(".s.PGSQL.{port}")))?
+    } else {
+        Stream::connect(host, port, timeout)?
+    };
     stream.wait_at_most(timeout)?;
     let mode = server.option("sslmode").unwrap_or("disable");
     if mode != "disable" {
@@ -190,97 +187,5 @@ fn encrypted(stream: Stream, server: &ServerDef, host: &str, mode: &str) -> Resu
         return Err(Error::new("08001", "the source does not support TLS")
             .with_hint("set ssl = on there, or sslmode to 'disable'"));
     }
-    let bad = |error: &dyn std::fmt::Display| Error::new("08001", format!("TLS with the source: {error}"));
-    let name = ServerName::try_from(host.to_owned()).map_err(|error| bad(&error))?;
-    let config = Arc::new(client_config(server, mode)?);
-    let mut connection = ClientConnection::new(config, name).map_err(|error| bad(&error))?;
-    while connection.is_handshaking() {
-        connection.complete_io(&mut socket).map_err(|error| bad(&error))?;
-    }
-    Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
-}
-
-fn client_config(server: &ServerDef, mode: &str) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let bad = |what: String| Error::new("08001", what);
-    let roots = server.option("sslrootcert").map(authorities).transpose()?;
-    let inner = match roots {
-        Some(roots) => {
-            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-            Some(built.build().map_err(|error| bad(format!("sslrootcert: {error}")))?)
-        }
-        None if mode == "require" => None,
-        None => {
-            return Err(bad(format!("sslmode '{mode}' needs sslrootcert, the file of the authorities")));
-        }
-    };
-    let verifier = Verifier { inner, any_name: mode != "verify-full", provider: Arc::clone(&provider) };
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| bad(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
-    Ok(config)
-}
-
-fn authorities(path: &str) -> Result<RootCertStore, Error> {
-    let bad = |error: &dyn std::fmt::Display| Error::new("08001", format!("sslrootcert {path}: {error}"));
-    let pem = fs::read(path).map_err(|error| bad(&error))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        roots.add(certificate.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
-    }
-    if roots.is_empty() { Err(bad(&"no certificate in PEM")) } else { Ok(roots) }
-}
-
-/// libpq's modes: `require` takes any certificate where there are no authorities, `verify-ca` any name.
-#[derive(Debug)]
-struct Verifier {
-    inner: Option<Arc<WebPkiServerVerifier>>,
-    any_name: bool,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(inner) = &self.inner else { return Ok(ServerCertVerified::assertion()) };
-        match inner.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if self.any_name => Ok(ServerCertVerified::assertion()),
-            verified => verified,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+    tls::wrapped(socket, server, host, mode)
 }

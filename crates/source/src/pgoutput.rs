@@ -5,6 +5,7 @@ use bytes::Bytes;
 use pg_walstream::{ColumnData, LogicalReplicationMessage as Read, LogicalReplicationParser, TupleData};
 
 use crate::error::Error;
+use crate::row::{Cell, Cells, Relation};
 
 /// What the stream says.
 #[expect(clippy::large_enum_variant, reason = "it is read and met at once, and never kept")]
@@ -16,44 +17,20 @@ pub(crate) enum Message {
     /// A table whose changes come next, or that was redefined.
     Relation(Relation),
     /// Rows came, changed or went: what is known of each before and after.
-    Change { relation: u32, old: Option<Tuple>, new: Option<Tuple> },
+    Change { relation: u64, old: Option<Tuple>, new: Option<Tuple> },
     /// All rows of these tables went.
-    Truncate { relations: Vec<u32> },
+    Truncate { relations: Vec<u64> },
     /// What somebody wrote into the stream.
     Note { prefix: String, content: Bytes },
     /// Of no interest.
     Other,
 }
 
-/// A table of the source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Relation {
-    pub(crate) id: u32,
-    pub(crate) schema: String,
-    pub(crate) name: String,
-    /// `REPLICA IDENTITY FULL`: old rows come whole.
-    pub(crate) full: bool,
-    /// Each column, and whether it comes with old rows.
-    pub(crate) columns: Vec<(String, bool)>,
-    /// Their types, by PostgreSQL's numbers.
-    pub(crate) types: Vec<(u32, i32)>,
-}
-
 /// The columns of a row, in the table's order.
 pub(crate) struct Tuple(TupleData);
 
-/// A value of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cell<'t> {
-    Null,
-    /// It is large, did not change, and was not sent.
-    Unchanged,
-    Text(&'t [u8]),
-}
-
-impl Tuple {
-    /// A column's value; a column that is not there is not known.
-    pub(crate) fn cell(&self, at: usize) -> Cell<'_> {
+impl Cells for Tuple {
+    fn cell(&self, at: usize) -> Cell<'_> {
         match self.0.get_column(at) {
             None => Cell::Unchanged,
             Some(column) if ColumnData::is_null(column) => Cell::Null,
@@ -81,7 +58,7 @@ impl Reader {
                 let types = columns.iter().map(|column| (column.type_id, column.type_modifier)).collect();
                 let columns = columns.iter().map(|column| (column.name.to_string(), column.is_key()));
                 Message::Relation(Relation {
-                    id: relation_id,
+                    id: u64::from(relation_id),
                     schema: namespace.to_string(),
                     name: relation_name.to_string(),
                     full: replica_identity == b'f',
@@ -90,16 +67,18 @@ impl Reader {
                 })
             }
             Read::Insert { relation_id, tuple } => {
-                Message::Change { relation: relation_id, old: None, new: Some(Tuple(tuple)) }
+                Message::Change { relation: u64::from(relation_id), old: None, new: Some(Tuple(tuple)) }
             }
             Read::Update { relation_id, old_tuple, new_tuple, .. } => {
                 let old = old_tuple.map(Tuple);
-                Message::Change { relation: relation_id, old, new: Some(Tuple(new_tuple)) }
+                Message::Change { relation: u64::from(relation_id), old, new: Some(Tuple(new_tuple)) }
             }
             Read::Delete { relation_id, old_tuple, .. } => {
-                Message::Change { relation: relation_id, old: Some(Tuple(old_tuple)), new: None }
+                Message::Change { relation: u64::from(relation_id), old: Some(Tuple(old_tuple)), new: None }
             }
-            Read::Truncate { relation_ids, .. } => Message::Truncate { relations: relation_ids },
+            Read::Truncate { relation_ids, .. } => {
+                Message::Truncate { relations: relation_ids.into_iter().map(u64::from).collect() }
+            }
             Read::Message { prefix, content, .. } => Message::Note { prefix, content },
             _ => Message::Other,
         })

@@ -10,7 +10,7 @@ use store::{Catalog, Table};
 use crate::batch::{Batch, Keys};
 use crate::change::{Field, Key, Row};
 use crate::gate::Touched;
-use crate::pgoutput::{Cell, Relation, Tuple};
+use crate::row::{Cell, Cells, Relation};
 use crate::values::{encode, value};
 
 /// A table here that depends on a table there.
@@ -49,7 +49,8 @@ impl Plan {
             if !options.source.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(server)) {
                 continue;
             }
-            targets.extend(table.def().dependences().into_iter().map(|on| Target::new(table, on)));
+            let all = table.def().dependences().into_iter().map(|on| at_home(catalog, server, on));
+            targets.extend(all.map(|on| Target::new(table, on)));
         }
         Self { generation: catalog.generation, targets }
     }
@@ -66,6 +67,12 @@ impl Plan {
         };
         self.targets.iter().position(is_it)
     }
+}
+
+/// What is depended on, with the schema that it has at its server.
+fn at_home(catalog: &Catalog, server: &str, on: Dependence) -> Dependence {
+    let schema = catalog.server(server).and_then(|server| on.schema_at(server)).map(str::to_owned);
+    Dependence { schema: schema.unwrap_or_else(|| on.schema.clone()), ..on }
 }
 
 impl Target {
@@ -217,8 +224,8 @@ struct Route {
 /// The tables of the stream, and which targets each leads to.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    known: HashMap<u32, Relation>,
-    routes: HashMap<u32, Vec<Route>>,
+    known: HashMap<u64, Relation>,
+    routes: HashMap<u64, Vec<Route>>,
 }
 
 impl Routes {
@@ -239,13 +246,25 @@ impl Routes {
         blind
     }
 
+    /// The places of the columns whose values are needed of a table.
+    pub(crate) fn wanted(&self, relation: u64) -> impl Iterator<Item = usize> {
+        let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
+        routes.iter().filter_map(|route| route.cells.as_ref()).flatten().copied()
+    }
+
+    /// A table is not known any more.
+    pub(crate) fn forget(&mut self, relation: u64) {
+        self.known.remove(&relation);
+        self.routes.remove(&relation);
+    }
+
     /// Notes what a change invalidates. Returns whether anything depends on its table.
-    pub(crate) fn change(
+    pub(crate) fn change<R: Cells>(
         &self,
         batch: &mut Batch,
-        relation: u32,
-        old: Option<&Tuple>,
-        new: Option<&Tuple>,
+        relation: u64,
+        old: Option<&R>,
+        new: Option<&R>,
     ) -> bool {
         let Some(routes) = self.routes.get(&relation).filter(|routes| !routes.is_empty()) else {
             return false;
@@ -266,7 +285,7 @@ impl Routes {
     }
 
     /// A table was emptied.
-    pub(crate) fn truncate(&self, batch: &mut Batch, relation: u32) -> bool {
+    pub(crate) fn truncate(&self, batch: &mut Batch, relation: u64) -> bool {
         let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
         // Mirrors are emptied in their turn.
         for route in routes.iter().filter(|route| !route.mirror) {
@@ -276,7 +295,7 @@ impl Routes {
     }
 
     /// The mirrors of a table of the source.
-    pub(crate) fn mirrors(&self, relation: u32) -> impl Iterator<Item = usize> + use<'_> {
+    pub(crate) fn mirrors(&self, relation: u64) -> impl Iterator<Item = usize> + use<'_> {
         let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
         routes.iter().filter(|route| route.mirror).map(|route| route.target)
     }
@@ -325,7 +344,7 @@ fn cells_of(target: &Target, relation: &Relation) -> Option<Vec<usize>> {
 }
 
 /// Notes what became of a row, and of the one that it was if its key is another one now.
-fn copy(keys: &mut Keys, cells: &[usize], places: &[usize], old: Option<&Tuple>, new: Option<&Tuple>) {
+fn copy<R: Cells>(keys: &mut Keys, cells: &[usize], places: &[usize], old: Option<&R>, new: Option<&R>) {
     let before = old.and_then(|old| key_of(old, cells, None));
     let Some(new) = new else {
         match (old, before) {
@@ -356,7 +375,7 @@ fn gone(keys: &mut Keys, key: Option<Key>) {
 }
 
 /// The key of a row; none: it is not told, or has a NULL.
-fn key_of(row: &Tuple, cells: &[usize], old: Option<&Tuple>) -> Option<Key> {
+fn key_of<R: Cells>(row: &R, cells: &[usize], old: Option<&R>) -> Option<Key> {
     let part = |at: &usize| match (row.cell(*at), old.map(|old| old.cell(*at))) {
         (Cell::Text(text), _) | (Cell::Unchanged, Some(Cell::Text(text))) => Some(Box::from(text)),
         _ => None,
@@ -365,7 +384,7 @@ fn key_of(row: &Tuple, cells: &[usize], old: Option<&Tuple>) -> Option<Key> {
 }
 
 /// Adds the key of a row. A key with a NULL is no row's.
-fn add(keys: &mut Keys, cells: &[usize], row: Option<&Tuple>, old: Option<&Tuple>) {
+fn add<R: Cells>(keys: &mut Keys, cells: &[usize], row: Option<&R>, old: Option<&R>) {
     let Some(row) = row else { return };
     let mut key = Vec::with_capacity(cells.len());
     for &at in cells {

@@ -15,24 +15,30 @@ use crate::batch::Batch;
 use crate::limits::{SETTLE_LOOKS_MAX, UNSETTLED_KEYS_MAX, UNSETTLED_MAX, VALUES_BYTES_MAX};
 
 /// Transactions that were applied together, and what they invalidated.
-#[derive(Debug, Default)]
-struct Applied {
+#[derive(Debug)]
+struct Applied<T> {
     /// Where the first of them was committed.
     from: u64,
-    xids: Vec<u32>,
+    transactions: Vec<T>,
     batch: Batch,
 }
 
-/// What was applied once, the oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct Unsettled {
-    waiting: VecDeque<Applied>,
+/// What was applied once, the oldest first. `T` says which transaction of the source it was.
+#[derive(Debug)]
+pub(crate) struct Unsettled<T> {
+    waiting: VecDeque<Applied<T>>,
     /// How many keys they have, and what their values take.
     keys: usize,
     bytes: usize,
 }
 
-impl Unsettled {
+impl<T> Default for Unsettled<T> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), keys: 0, bytes: 0 }
+    }
+}
+
+impl<T> Unsettled<T> {
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -48,18 +54,19 @@ impl Unsettled {
     }
 
     /// Takes over what was applied, from this place on.
-    pub(crate) fn add(&mut self, from: u64, xids: Vec<u32>, mut batch: Batch) {
+    pub(crate) fn add(&mut self, from: u64, transactions: Vec<T>, mut batch: Batch) {
         if self.bytes + batch.value_bytes() > VALUES_BYTES_MAX {
             batch.strip();
         }
         self.keys += batch.len();
         self.bytes += batch.value_bytes();
-        self.waiting.push_back(Applied { from, xids, batch });
+        self.waiting.push_back(Applied { from, transactions, batch });
         if self.waiting.len() > UNSETTLED_MAX || (self.keys > UNSETTLED_KEYS_MAX && self.waiting.len() > 1) {
             // The oldest half waits as one.
-            let mut all = Applied { from: self.from().unwrap_or(0), ..Applied::default() };
+            let from = self.from().unwrap_or(0);
+            let mut all = Applied { from, transactions: Vec::new(), batch: Batch::default() };
             for one in self.waiting.drain(..self.waiting.len().div_ceil(2)) {
-                all.xids.extend(one.xids);
+                all.transactions.extend(one.transactions);
                 all.batch.absorb(one.batch);
             }
             self.waiting.push_front(all);
@@ -77,15 +84,15 @@ impl Unsettled {
         self.waiting.iter_mut().for_each(|one| one.batch.renumber(number));
     }
 
-    /// What is to be applied again: a snapshot shows all transactions of it.
-    pub(crate) fn settled(&mut self, snapshot: &Snapshot) -> Batch {
+    /// What is to be applied again: the source shows all transactions of it.
+    pub(crate) fn settled(&mut self, shows: impl Fn(&T) -> bool) -> Batch {
         let mut batch = Batch::default();
         self.waiting.retain_mut(|one| {
-            one.xids.retain(|xid| !snapshot.shows(*xid));
-            if one.xids.is_empty() {
+            one.transactions.retain(|one| !shows(one));
+            if one.transactions.is_empty() {
                 batch.absorb(std::mem::take(&mut one.batch));
             }
-            !one.xids.is_empty()
+            !one.transactions.is_empty()
         });
         self.count();
         if batch.value_bytes() > 0 {
@@ -149,6 +156,11 @@ mod tests {
         batch
     }
 
+    fn settled(unsettled: &mut Unsettled<u32>, snapshot: &str) -> Batch {
+        let snapshot = Snapshot::read(snapshot).unwrap();
+        unsettled.settled(|xid| snapshot.shows(*xid))
+    }
+
     #[test]
     fn snapshots_are_read() {
         let snapshot = Snapshot::read("739:741:739,740").unwrap();
@@ -172,10 +184,10 @@ mod tests {
         unsettled.add(10, vec![738], one(1));
         unsettled.add(20, vec![739, 740], one(2));
         assert_eq!(unsettled.from(), Some(10));
-        assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), one(1));
+        assert_eq!(settled(&mut unsettled, "739:741:739"), one(1));
         assert_eq!(unsettled.from(), Some(20));
-        assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), Batch::default());
-        assert_eq!(unsettled.settled(&Snapshot::read("741:741:").unwrap()), one(2));
+        assert_eq!(settled(&mut unsettled, "739:741:739"), Batch::default());
+        assert_eq!(settled(&mut unsettled, "741:741:"), one(2));
         assert!(unsettled.is_empty());
     }
 
@@ -193,13 +205,13 @@ mod tests {
         let mut unsettled = Unsettled::default();
         unsettled.add(0, vec![738], row("old"));
         unsettled.add(0, vec![739], row("new"));
-        assert_eq!(unsettled.settled(&Snapshot::read("739:741:739").unwrap()), row("new"));
-        assert_eq!(unsettled.settled(&Snapshot::read("741:741:").unwrap()), row("new"));
+        assert_eq!(settled(&mut unsettled, "739:741:739"), row("new"));
+        assert_eq!(settled(&mut unsettled, "741:741:"), row("new"));
         unsettled.add(0, vec![741], row("old"));
         let mut gone = Batch::default();
         gone.keys(1).add(&[b"k"]);
         unsettled.add(0, vec![742], gone.clone());
-        assert_eq!(unsettled.settled(&Snapshot::read("742:743:742").unwrap()), gone);
+        assert_eq!(settled(&mut unsettled, "742:743:742"), gone);
     }
 
     #[test]
@@ -210,6 +222,6 @@ mod tests {
             assert!(unsettled.waiting.len() <= UNSETTLED_MAX);
             assert_eq!(unsettled.from(), Some(1));
         }
-        assert_eq!(unsettled.settled(&Snapshot::read("1:1000000:").unwrap()), one(1));
+        assert_eq!(settled(&mut unsettled, "1:1000000:"), one(1));
     }
 }

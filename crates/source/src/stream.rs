@@ -62,7 +62,7 @@ impl Source {
     }
 
     /// Says in the log and in `sqlcached_sources` what it does from now on.
-    fn enter(&self, state: &'static str) {
+    pub(crate) fn enter(&self, state: &'static str) {
         if self.state.enter(state) {
             tracing::info!(source = %self.server.name, "source is {state}");
         }
@@ -189,7 +189,7 @@ struct Streaming<'s> {
     /// These, and where the first of them was committed.
     xids: Vec<u32>,
     ready_from: u64,
-    unsettled: Unsettled,
+    unsettled: Unsettled<u32>,
     mirrors: Mirrors,
     /// Some of them are copied, or follow their copies.
     copying: bool,
@@ -614,7 +614,7 @@ impl Streaming<'_> {
     fn settle(&mut self) -> Result<(), Error> {
         let snapshot = snapshot(&mut self.beside)?;
         self.source.gate.show(&snapshot);
-        let batch = self.unsettled.settled(&snapshot);
+        let batch = self.unsettled.settled(|xid| snapshot.shows(*xid));
         let mut rows = 0;
         if !batch.is_empty() {
             rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;

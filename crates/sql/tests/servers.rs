@@ -35,7 +35,7 @@ fn servers_are_listed_and_change() {
     let mut db = Db::new();
     run(&mut db, MADE);
     for (sql, expected) in [
-        ("SELECT fdwname FROM pg_foreign_data_wrapper", "postgres"),
+        ("SELECT string_agg(fdwname, ' ' ORDER BY fdwname) FROM pg_foreign_data_wrapper", "mariadb postgres"),
         (
             "SELECT s.srvname, s.srvtype, s.srvversion, s.srvoptions FROM pg_foreign_server s
              JOIN pg_foreign_data_wrapper f ON f.oid = s.srvfdw",
@@ -69,6 +69,14 @@ fn servers_are_listed_and_change() {
         "[\"user=other\",\"password=********\"]"
     );
     run(&mut db, "DROP USER MAPPING FOR app SERVER shop; DROP SERVER shop CASCADE");
+    run(&mut db, "CREATE SERVER shop FOREIGN DATA WRAPPER mariadb OPTIONS (host 'db', server_id '77')");
+    assert_eq!(
+        db.query(
+            "SELECT f.fdwname, s.srvoptions FROM pg_foreign_server s
+             JOIN pg_foreign_data_wrapper f ON f.oid = s.srvfdw"
+        ),
+        "mariadb,[\"host=db\",\"server_id=77\"]"
+    );
     assert_eq!(db.query("SELECT count(*) FROM pg_user_mappings"), "0");
 }
 
@@ -80,6 +88,8 @@ fn what_cannot_be_is_refused_as_postgresql_does() {
         ("CREATE SERVER pg FOREIGN DATA WRAPPER postgres", "42710"),
         ("CREATE SERVER x FOREIGN DATA WRAPPER oracle", "42704"),
         ("CREATE SERVER x FOREIGN DATA WRAPPER postgres OPTIONS (hots 'a')", "HV00D"),
+        ("CREATE SERVER x FOREIGN DATA WRAPPER postgres OPTIONS (server_id '1')", "HV00D"),
+        ("CREATE SERVER x FOREIGN DATA WRAPPER mariadb OPTIONS (publication 'a')", "HV00D"),
         ("CREATE SERVER x FOREIGN DATA WRAPPER postgres OPTIONS (port 'a')", "HV024"),
         ("CREATE SERVER x FOREIGN DATA WRAPPER postgres OPTIONS (host 'a', host 'b')", "42710"),
         ("CREATE SERVER x FOREIGN DATA WRAPPER postgres OPTIONS (password 'a')", "HV00D"),

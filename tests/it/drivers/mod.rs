@@ -3,6 +3,7 @@
 
 mod examples;
 mod foreign;
+pub(crate) mod mariadb;
 pub(crate) mod place;
 pub(crate) mod postgresql;
 mod programs;

@@ -61,6 +61,8 @@ pub struct SourceFacts {
     pub since_ms: i64,
     /// The slot from which it streams.
     pub slot: Option<String>,
+    /// The name of its log, where that is in numbered files: a place has the number in its upper half.
+    pub log: Option<String>,
     /// How far its log was read.
     pub received_lsn: u64,
     /// How far that was applied.
@@ -122,7 +124,12 @@ impl SourceFacts {
 
     /// Bytes of the source's log that were not applied.
     pub fn lag_bytes(&self) -> u64 {
-        self.source_lsn.max(self.received_lsn).saturating_sub(self.applied_lsn)
+        let end = self.source_lsn.max(self.received_lsn);
+        if self.log.is_some() && end >> 32 != self.applied_lsn >> 32 {
+            // How long the files before are is not known: at least what is in the last one was not applied.
+            return end & 0xffff_ffff;
+        }
+        end.saturating_sub(self.applied_lsn)
     }
 }
 

@@ -4,7 +4,7 @@ use pgcatalog::session::Holder;
 use sqltext::definition::{CreateServer, MappingOf, Name, OptionChange, ServerAlteration, ServerStatement};
 use sqltext::grant::{GrantedTo, Privileges};
 use sqltext::role::RoleRef;
-use store::definition::{Access, MappingDef, ServerDef, ServerOption, TableDef, WRAPPER};
+use store::definition::{Access, MappingDef, ServerDef, ServerOption, TableDef, Wrapper};
 use store::{Catalog, DdlError, ServerChange};
 
 use super::grant::named;
@@ -34,7 +34,7 @@ pub(super) fn check(catalog: &Catalog, holder: &Holder, statement: &ServerStatem
         _ => Ok(()),
     };
     match statement {
-        ServerStatement::Create(_) => Err(denied("foreign-data wrapper", WRAPPER)
+        ServerStatement::Create(wanted) => Err(denied("foreign-data wrapper", &wanted.wrapper.text)
             .with_hint("a superuser makes servers, and can give them away: ALTER SERVER ... OWNER TO")),
         ServerStatement::Alter(name, _) => owns(name),
         ServerStatement::Drop { names, .. } => names.iter().try_for_each(owns),
@@ -77,11 +77,11 @@ fn refuse_used(core: &Core, server: &ServerDef, what: &str) -> Result<(), SqlErr
 fn create(core: &Core, wanted: &CreateServer) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE SERVER";
     let name = &wanted.name.text;
-    if wanted.wrapper.text != WRAPPER {
+    let wrapper = Wrapper::named(&wanted.wrapper.text).ok_or_else(|| {
         let message = format!("foreign-data wrapper \"{}\" does not exist", wanted.wrapper.text);
-        return Err(SqlError::new(state::UNKNOWN_OBJECT, message)
-            .with_hint("FOREIGN DATA WRAPPER postgres is available"));
-    }
+        SqlError::new(state::UNKNOWN_OBJECT, message)
+            .with_hint("FOREIGN DATA WRAPPER postgres and FOREIGN DATA WRAPPER mariadb are available")
+    })?;
     if core.catalog.server(name).is_some() && wanted.if_not_exists {
         let message = format!("server \"{name}\" already exists, skipping");
         return Ok(Defined::skipped(TAG, Note { state: state::DUPLICATE_OBJECT, message, hint: None }));
@@ -91,6 +91,7 @@ fn create(core: &Core, wanted: &CreateServer) -> Result<Defined, SqlError> {
     let made = ServerDef {
         id: 0,
         name: name.clone(),
+        wrapper,
         kind: wanted.kind.clone(),
         version: wanted.version.clone(),
         options: wanted.options.clone(),

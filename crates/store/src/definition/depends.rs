@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::server::{ServerDef, Wrapper};
 use crate::limits::DEPENDENCES_MAX;
 
 /// A table of a source that rows depend on.
@@ -37,6 +38,20 @@ impl Dependence {
     }
 }
 
+impl Dependence {
+    /// Its schema at a server. A table that is named without one is in PostgreSQL's `public`, or in the database that
+    /// the connection to MariaDB is for; `None`: that is not said.
+    pub fn schema_at<'n>(&'n self, server: &'n ServerDef) -> Option<&'n str> {
+        match server.wrapper {
+            Wrapper::MariaDb if self.schema == NO_SCHEMA => server.option("dbname"),
+            _ => Some(&self.schema),
+        }
+    }
+}
+
+/// The schema of a table that is named without one.
+const NO_SCHEMA: &str = "public";
+
 /// As PostgreSQL writes the table's name.
 impl fmt::Display for Dependence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +70,7 @@ impl Words<'_> {
     fn dependence(&mut self) -> Result<Dependence, String> {
         let first = self.name()?;
         let (schema, table) =
-            if self.sign(".") { (first, self.name()?) } else { ("public".to_owned(), first) };
+            if self.sign(".") { (first, self.name()?) } else { (NO_SCHEMA.to_owned(), first) };
         let mut columns = Vec::new();
         if self.sign("(") {
             loop {

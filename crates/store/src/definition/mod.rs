@@ -64,7 +64,7 @@ pub use options::{Mode, OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse
 pub use routine::{ParameterMode, Returns, RoutineDef, RoutineParameter, RoutineStatement};
 pub use rule::ExpiryRule;
 pub use sequence::{Place, SequenceDef};
-pub use server::{MASK, MappingDef, ServerDef, ServerOption, WRAPPER};
+pub use server::{MASK, MappingDef, ServerDef, ServerOption, Wrapper};
 pub use view::{ViewColumn, ViewDef};
 
 /// A table.

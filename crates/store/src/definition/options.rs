@@ -192,6 +192,9 @@ impl TableOptions {
         if self.on_change == OnChange::Stale && self.mode != Mode::Invalidate {
             return Err(DefinitionError::invalid("on_change is for mode = 'invalidate'"));
         }
+        if self.query.is_some() && self.mode != Mode::Invalidate {
+            return Err(DefinitionError::invalid("query is for mode = 'invalidate'"));
+        }
         if self.query.is_some() && self.source.is_none() {
             return Err(DefinitionError::invalid(
                 "query needs source and depends: which server is asked, and whose changes end rows",

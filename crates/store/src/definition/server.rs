@@ -8,8 +8,52 @@ use super::access::Access;
 use super::{DefinitionError, NAME_BYTES_MAX, check_name, parse_span};
 use crate::limits::{FETCH_CONNECTIONS_MAX, SERVER_MAPPINGS_MAX, SERVER_OPTION_BYTES_MAX};
 
-/// The one foreign-data wrapper.
-pub const WRAPPER: &str = "postgres";
+/// What kind of database a server is: its foreign-data wrapper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wrapper {
+    /// PostgreSQL.
+    #[default]
+    Postgres,
+    /// MariaDB.
+    MariaDb,
+}
+
+impl Wrapper {
+    /// All that there are.
+    pub const ALL: [Self; 2] = [Self::Postgres, Self::MariaDb];
+
+    /// The name that statements have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::MariaDb => "mariadb",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|own| own.name() == name)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether its servers have this option.
+    fn has_option(self, name: &str) -> bool {
+        match self {
+            Self::Postgres => !MARIADB_ALONE.contains(&name),
+            Self::MariaDb => SHARED.contains(&name) || MARIADB_ALONE.contains(&name),
+        }
+    }
+}
+
+/// The options that both kinds of servers have.
+const SHARED: &[&str] = &["host", "port", "dbname", "sslmode", "sslrootcert", "connect_timeout", "max_lag"];
+/// Those that only MariaDB has.
+const MARIADB_ALONE: &[&str] = &["server_id"];
 
 /// What stands where a secret was.
 pub const MASK: &str = "********";
@@ -35,6 +79,7 @@ const SERVER_OPTIONS: &[OptionRule] = &[
     OptionRule { name: "sslrootcert", allows: is_text, expected: "a file" },
     OptionRule { name: "connect_timeout", allows: is_seconds, expected: "seconds" },
     OptionRule { name: "check_rate", allows: is_count, expected: "rows a second" },
+    OptionRule { name: "server_id", allows: is_server_id, expected: "a number from 1 to 4294967295" },
     OptionRule { name: "max_lag", allows: is_span, expected: "a time, such as '5 s'" },
     OptionRule {
         name: "slot",
@@ -64,6 +109,9 @@ pub struct ServerDef {
     pub id: u16,
     /// Its name, unique among servers.
     pub name: String,
+    /// `FOREIGN DATA WRAPPER`
+    #[serde(default, skip_serializing_if = "Wrapper::is_default")]
+    pub wrapper: Wrapper,
     /// `TYPE`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
@@ -129,13 +177,16 @@ impl ServerDef {
     /// Whether it is one that the store can hold.
     pub fn validate(&self) -> Result<(), DefinitionError> {
         check_name("server", &self.name)?;
-        check_options(&self.options, SERVER_OPTIONS)?;
+        let rules: Vec<&OptionRule> =
+            SERVER_OPTIONS.iter().filter(|rule| self.wrapper.has_option(rule.name)).collect();
+        check_options(&self.options, &rules)?;
         if self.mappings.len() > SERVER_MAPPINGS_MAX {
             let message =
                 format!("server \"{}\" has more than {SERVER_MAPPINGS_MAX} user mappings", self.name);
             return Err(DefinitionError::new("54000", message));
         }
-        self.mappings.iter().try_for_each(|mapping| check_options(&mapping.options, MAPPING_OPTIONS))
+        let rules: Vec<&OptionRule> = MAPPING_OPTIONS.iter().collect();
+        self.mappings.iter().try_for_each(|mapping| check_options(&mapping.options, &rules))
     }
 
     /// The value of an option.
@@ -161,7 +212,7 @@ fn option<'o>(options: &'o [ServerOption], name: &str) -> Option<&'o str> {
     options.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
 }
 
-fn check_options(options: &[ServerOption], rules: &[OptionRule]) -> Result<(), DefinitionError> {
+fn check_options(options: &[ServerOption], rules: &[&OptionRule]) -> Result<(), DefinitionError> {
     for (at, (name, value)) in options.iter().enumerate() {
         let Some(rule) = rules.iter().find(|rule| rule.name == name) else {
             let known: Vec<&str> = rules.iter().map(|rule| rule.name).collect();
@@ -199,6 +250,10 @@ fn is_seconds(value: &str) -> bool {
     value.parse::<u16>().is_ok_and(|seconds| seconds > 0)
 }
 
+fn is_server_id(value: &str) -> bool {
+    value.parse::<u32>().is_ok_and(|id| id > 0)
+}
+
 fn is_span(value: &str) -> bool {
     parse_span(value).is_ok()
 }
@@ -219,8 +274,8 @@ mod tests {
 
     fn server(options: &[(&str, &str)]) -> ServerDef {
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (mappings, access) = (Vec::new(), Access::default());
-        ServerDef { id: 1, name: "pg".into(), kind: None, version: None, options, mappings, access }
+        let (wrapper, mappings, access) = (Wrapper::default(), Vec::new(), Access::default());
+        ServerDef { id: 1, name: "pg".into(), wrapper, kind: None, version: None, options, mappings, access }
     }
 
     #[test]
@@ -233,6 +288,14 @@ mod tests {
         assert_eq!(refused(&[("sslmode", "prefer")]), Err("HV024"));
         assert_eq!(refused(&[("max_lag", "soon")]), Err("HV024"));
         assert_eq!(refused(&[("host", "a"), ("host", "b")]), Err("42710"));
+        assert_eq!(refused(&[("server_id", "7")]), Err("HV00D"));
+        let mariadb = |options: &[(&str, &str)]| {
+            let server = ServerDef { wrapper: Wrapper::MariaDb, ..server(options) };
+            server.validate().map_err(|error| error.sqlstate)
+        };
+        assert_eq!(mariadb(&[("host", "db"), ("server_id", "7")]), Ok(()));
+        assert_eq!(mariadb(&[("server_id", "0")]), Err("HV024"));
+        assert_eq!(mariadb(&[("publication", "cache")]), Err("HV00D"));
         assert_eq!(refused(&[("host", &"x".repeat(SERVER_OPTION_BYTES_MAX + 1))]), Err("HV024"));
     }
 

@@ -1,6 +1,6 @@
 //! How far a source was followed, for the process that goes on with it.
 
-use store::definition::{Access, ServerDef};
+use store::definition::{Access, ServerDef, Wrapper};
 use store::{Followed, ManualClock, Store};
 
 use crate::common::options;
@@ -10,6 +10,7 @@ fn server(name: &str) -> ServerDef {
     ServerDef {
         id: 0,
         name: name.to_owned(),
+        wrapper: Wrapper::Postgres,
         kind: None,
         version: None,
         options: Vec::new(),

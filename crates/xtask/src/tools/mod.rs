@@ -50,6 +50,8 @@ const PACKERS: &[(&str, &str)] = &[
 const FILES: &[(&str, &str)] = &[
     ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
     ("/usr/include/postgresql/libpq-fe.h", "libpq-dev"),
+    ("/usr/sbin/mariadbd", "mariadb-server-core"),
+    ("/usr/bin/mariadb", "mariadb-client-core"),
     ("/usr/lib/python3/dist-packages/pylibmc/__init__.py", "python3-pylibmc"),
     ("/usr/share/rubygems-integration/all/specifications/dalli-3.0.6.gemspec", "ruby-dalli"),
     // Debian's updates change the version, and with it all other files.

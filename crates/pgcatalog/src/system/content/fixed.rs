@@ -1,6 +1,6 @@
 //! What is the same in every daemon: schemas, roles, methods, the database itself.
 
-use store::definition::{EnumDef, ViewDef};
+use store::definition::{EnumDef, ViewDef, Wrapper};
 use store::value::Value;
 use store::{BUILT_IN, Catalog, Table};
 
@@ -39,9 +39,16 @@ pub(crate) const UTF8: i64 = 6;
 /// The numbers of `pg_namespace` and `pg_extension`.
 const NAMESPACE_CLASS: u32 = 2_615;
 const EXTENSION_CLASS: u32 = 3_079;
-/// The same of `pg_foreign_data_wrapper`, and the number of the one in it: no table and no function has it.
+/// The same of `pg_foreign_data_wrapper`.
 const WRAPPER_CLASS: u32 = 2_328;
-pub(super) const WRAPPER_OID: u32 = 13_400;
+
+/// The number of a foreign-data wrapper: no table and no function has it.
+pub(super) fn wrapper_oid(wrapper: Wrapper) -> u32 {
+    match wrapper {
+        Wrapper::Postgres => 13_400,
+        Wrapper::MariaDb => 13_401,
+    }
+}
 
 /// Every schema that is always there, with its number.
 const NAMESPACES: &[(u32, &str)] =
@@ -177,9 +184,9 @@ pub(super) fn extensions(_: &System, rows: &mut Rows) {
 
 /// The server's own objects among `pg_depend`.
 pub(super) fn extension_members(catalog: &Catalog, rows: &mut Rows) {
-    let own =
-        [(NAMESPACE_CLASS, OWN), (CLASSES, oid_of_table(catalog.built_in())), (WRAPPER_CLASS, WRAPPER_OID)];
-    for (class, object) in own {
+    let own = [(NAMESPACE_CLASS, OWN), (CLASSES, oid_of_table(catalog.built_in()))];
+    let wrappers = Wrapper::ALL.map(|wrapper| (WRAPPER_CLASS, wrapper_oid(wrapper)));
+    for (class, object) in own.into_iter().chain(wrappers) {
         rows.add([
             ("classid", int(class)),
             ("objid", int(object)),

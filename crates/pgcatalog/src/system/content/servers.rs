@@ -1,20 +1,24 @@
 //! Foreign servers and user mappings, as PostgreSQL lists them. Passwords are shown to nobody.
 
-use store::definition::{MappingDef, ServerDef, ServerOption, WRAPPER};
+use store::definition::{MappingDef, ServerDef, ServerOption, Wrapper};
 use store::value::Value;
 
 use super::super::System;
 use super::super::oid::{oid_of_mapping, oid_of_server};
 use super::super::rows::{Rows, int, text};
+use super::super::server::SourceFacts;
 use super::super::time::moment_of;
 use super::activity::optional;
-use super::fixed::{OWNER, WRAPPER_OID};
+use super::fixed::{OWNER, wrapper_oid};
 use super::grants;
 use super::relations::array;
 
 /// `pg_foreign_data_wrapper`
 pub(super) fn wrappers(_: &System, rows: &mut Rows) {
-    rows.add([("oid", int(WRAPPER_OID)), ("fdwname", text(WRAPPER)), ("fdwowner", int(OWNER))]);
+    for wrapper in Wrapper::ALL {
+        let oid = int(wrapper_oid(wrapper));
+        rows.add([("oid", oid), ("fdwname", text(wrapper.name())), ("fdwowner", int(OWNER))]);
+    }
 }
 
 /// `pg_foreign_server`
@@ -24,7 +28,7 @@ pub(super) fn servers(system: &System, rows: &mut Rows) {
             ("oid", int(oid_of_server(server))),
             ("srvname", text(&server.name)),
             ("srvowner", grants::owner_oid(system, &server.access)),
-            ("srvfdw", int(WRAPPER_OID)),
+            ("srvfdw", int(wrapper_oid(server.wrapper))),
             ("srvtype", optional(server.kind.as_deref())),
             ("srvversion", optional(server.version.as_deref())),
             ("srvacl", grants::of_server(system, &server.access)),
@@ -66,16 +70,15 @@ pub(super) fn mappings(system: &System, rows: &mut Rows) {
 
 /// `sqlcached_sources`
 pub(super) fn sources(system: &System, rows: &mut Rows) {
-    let lsn = |lsn: u64| text(&format!("{:X}/{:X}", lsn >> 32, lsn & 0xffff_ffff));
     for source in system.server().sources() {
         rows.add([
             ("source_name", text(&source.name)),
             ("state", text(source.state)),
             ("since", moment_of(Some(source.since_ms))),
             ("slot", optional(source.slot.as_deref())),
-            ("received_lsn", lsn(source.received_lsn)),
-            ("applied_lsn", lsn(source.applied_lsn)),
-            ("source_lsn", lsn(source.source_lsn)),
+            ("received_lsn", place(&source, source.received_lsn)),
+            ("applied_lsn", place(&source, source.applied_lsn)),
+            ("source_lsn", place(&source, source.source_lsn)),
             ("lag_ms", source.lag_ms.map_or(Value::Null, Value::Real)),
             ("lag_bytes", int(source.lag_bytes())),
             ("events", int(source.events)),
@@ -96,6 +99,15 @@ pub(super) fn sources(system: &System, rows: &mut Rows) {
             ("last_break", optional(source.last_break.as_deref())),
             ("last_error", optional(source.last_error.as_deref())),
         ]);
+    }
+}
+
+/// A place in the source's log, as the source writes it: `0/14FFA38`, or `bin.000003:4711`.
+fn place(source: &SourceFacts, place: u64) -> Value {
+    let (high, low) = (place >> 32, place & 0xffff_ffff);
+    match &source.log {
+        None => text(&format!("{high:X}/{low:X}")),
+        Some(log) => text(&format!("{log}.{high:06}:{low}")),
     }
 }
 

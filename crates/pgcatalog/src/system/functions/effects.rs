@@ -113,7 +113,7 @@ fn set_config(system: &System, call: &Call) -> Result<Value, SqlError> {
 /// Waits until the changes of a source are applied up to a place of its log: who wrote there reads here what he wrote.
 fn wait_for_source(system: &System, call: &Call) -> Result<Value, SqlError> {
     let (Some(name), Some(lsn)) = (call.text(0), call.text(1)) else { return Ok(Value::Null) };
-    let lsn = lsn_of(&lsn)?;
+    let lsn = place_of(&lsn)?;
     let wait = match call.text(2) {
         None => SOURCE_WAIT,
         Some(text) => {
@@ -149,7 +149,27 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A place in PostgreSQL's log: `16/B374D848`.
+/// A place in a source's log: PostgreSQL's `16/B374D848`, or MariaDB's `bin.000022:3011`.
+fn place_of(text: &str) -> Result<u64, SqlError> {
+    match text.trim().rsplit_once(':') {
+        Some((file, offset)) => place_in_file(file, offset).ok_or_else(|| {
+            let message = format!("invalid place in a binary log: \"{text}\"");
+            SqlError::new(state::BAD_VALUE, message)
+                .with_hint("a place is the name of the file, a colon and the position: bin.000001:4711")
+        }),
+        None => lsn_of(text),
+    }
+}
+
+/// The number of the file is above the position in it.
+fn place_in_file(file: &str, offset: &str) -> Option<u64> {
+    let number = |digits: &str| {
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u32>().ok()).flatten()
+    };
+    let (_, file) = file.rsplit_once('.')?;
+    Some(u64::from(number(file)?) << 32 | u64::from(number(offset)?))
+}
+
 fn lsn_of(text: &str) -> Result<u64, SqlError> {
     let half = |digits: &str| {
         let is_hex = (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -171,6 +191,11 @@ mod tests {
         assert_eq!(lsn_of(" 0/0 ").unwrap(), 0);
         for wrong in ["", "/", "1/", "/1", "1", "g/0", "+1/0", "1/123456789", "-1/0"] {
             assert_eq!(lsn_of(wrong).unwrap_err().state, "22P02", "{wrong}");
+        }
+        assert_eq!(place_of("16/B374D848").unwrap(), 0x16_b374_d848);
+        assert_eq!(place_of("my.own-bin.000022:3011").unwrap(), (22 << 32) + 3011);
+        for wrong in [":", "bin:4", "bin.:4", "bin.1:", "bin.+1:4", "bin.000001:-4", "bin.1:4294967296"] {
+            assert_eq!(place_of(wrong).unwrap_err().state, "22P02", "{wrong}");
         }
     }
 }

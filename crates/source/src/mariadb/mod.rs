@@ -1,0 +1,37 @@
+//! MariaDB as a source: its binary log invalidates rows here.
+//!
+//! The protocol and the events are read here, and by no library: `mysql_common` knows no events of MariaDB's, needs a
+//! compressor in C for its binary log, and makes a value of each column of each row, where two or three are needed.
+
+mod check;
+mod columns;
+mod compressed;
+mod cursor;
+mod event;
+mod login;
+mod place;
+mod row;
+mod statement;
+mod stream;
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+mod wire;
+
+use store::definition::{Dependence, ServerDef};
+
+use crate::error::Error;
+
+pub(crate) use stream::run;
+
+/// Asks a source whether it can tell what changes, and lets us read its log.
+pub(crate) fn ask(server: &ServerDef, depends: &[Dependence]) -> Result<(), Error> {
+    let mut beside = login::connect(server)?;
+    check::check(&mut beside, server, depends)?;
+    let place = stream::shown_place(&mut beside)?;
+    let (mut changes, _) = stream::begin(server, &place)?;
+    changes.end();
+    beside.end();
+    Ok(())
+}

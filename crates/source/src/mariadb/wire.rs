@@ -1,0 +1,247 @@
+//! A connection to MariaDB: packets, and questions with their answers.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use store::definition::ServerDef;
+
+use super::cursor::{Cursor, cut};
+use crate::error::Error;
+use crate::limits::{ANSWER_ROWS_MAX, ANSWER_TIMEOUT, BUFFER_KEPT_BYTES, MESSAGE_BYTES_MAX, READ_BYTES};
+use crate::socket::Stream;
+use crate::time::now;
+use crate::tls;
+
+/// The length of a packet's header: three bytes of length, one that counts.
+const HEADER: usize = 4;
+/// A packet of this length goes on in the next one.
+const PIECE: usize = 0xff_ffff;
+/// The first bytes of answers.
+pub(super) const OK: u8 = 0;
+pub(super) const END: u8 = 0xfe;
+pub(super) const ERROR: u8 = 0xff;
+/// Longest packet that ends rows: a row that begins with the same byte is longer.
+const END_BYTES: usize = 9;
+/// Commands.
+const QUIT: u8 = 1;
+const QUERY: u8 = 3;
+
+/// A connection that was made.
+pub(super) struct Connection {
+    stream: Stream,
+    received: BytesMut,
+    /// The number of the next packet.
+    sequence: u8,
+    /// How long a read waits now.
+    wait: Duration,
+    scratch: Box<[u8]>,
+}
+
+impl Connection {
+    pub(super) fn over(stream: Stream) -> Result<Self, Error> {
+        stream.write_within(ANSWER_TIMEOUT)?;
+        let (received, scratch) = (BytesMut::with_capacity(READ_BYTES), vec![0; READ_BYTES].into());
+        Ok(Self { stream, received, sequence: 0, wait: Duration::ZERO, scratch })
+    }
+
+    /// Speaks TLS from now on. What came before in clear text does not count.
+    pub(super) fn encrypted(self, server: &ServerDef, host: &str, mode: &str) -> Result<Self, Error> {
+        if !self.received.is_empty() {
+            return Err(Error::connection("the source speaks before it is asked"));
+        }
+        let stream = match self.stream {
+            Stream::Tcp(socket) => tls::wrapped(socket, server, host, mode)?,
+            other => other,
+        };
+        Ok(Self { stream, ..self })
+    }
+
+    /// Whether nobody on the way can read what is sent.
+    pub(super) fn is_private(&self) -> bool {
+        matches!(self.stream, Stream::Tls(_) | Stream::Unix(_))
+    }
+
+    /// Sends a packet of less than a piece.
+    pub(super) fn send(&mut self, body: &[u8]) -> Result<(), Error> {
+        let length = u32::try_from(body.len()).ok().filter(|length| (*length as usize) < PIECE);
+        let length = length.ok_or_else(|| Error::new("54000", "the statement is too long"))?;
+        let mut bytes = Vec::with_capacity(HEADER + body.len());
+        bytes.extend_from_slice(&length.to_le_bytes()[..3]);
+        bytes.push(self.sequence);
+        bytes.extend_from_slice(body);
+        self.sequence = self.sequence.wrapping_add(1);
+        Ok(self.stream.write_all(&bytes)?)
+    }
+
+    /// Begins an exchange: packets count from zero.
+    pub(super) fn command(&mut self, kind: u8, body: &[u8]) -> Result<(), Error> {
+        self.sequence = 0;
+        self.send(&[&[kind], body].concat())
+    }
+
+    /// The next packet, if it comes within this time.
+    pub(super) fn next_within(&mut self, wait: Duration) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(packet) = self.take_packet()? {
+                return Ok(Some(packet));
+            }
+            if self.wait != wait {
+                self.stream.wait_at_most(wait)?;
+                self.wait = wait;
+            }
+            if !self.receive()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next packet of those that have come already.
+    pub(super) fn take_packet(&mut self) -> Result<Option<Bytes>, Error> {
+        let Some((pieces, length)) = self.measure()? else { return Ok(None) };
+        let mut whole = self.received.split_to(length);
+        if self.received.is_empty() && self.received.capacity() > BUFFER_KEPT_BYTES {
+            self.received = BytesMut::with_capacity(READ_BYTES);
+        }
+        self.sequence = whole[length - pieces_tail(length, pieces) + 3].wrapping_add(1);
+        if pieces == 1 {
+            whole.advance(HEADER);
+            return Ok(Some(whole.freeze()));
+        }
+        let mut joined = BytesMut::with_capacity(length - pieces * HEADER);
+        while !whole.is_empty() {
+            let piece = length_of(&whole).min(whole.len() - HEADER);
+            joined.extend_from_slice(&whole[HEADER..HEADER + piece]);
+            whole.advance(HEADER + piece);
+        }
+        Ok(Some(joined.freeze()))
+    }
+
+    /// Of how many pieces the next packet is, and of how many bytes with their headers; none: it has not come whole.
+    fn measure(&self) -> Result<Option<(usize, usize)>, Error> {
+        let (mut pieces, mut end) = (0, 0);
+        loop {
+            let Some(piece) = self.received.get(end..).filter(|rest| rest.len() >= HEADER) else {
+                return Ok(None);
+            };
+            let length = length_of(piece);
+            (pieces, end) = (pieces + 1, end + HEADER + length);
+            if end > MESSAGE_BYTES_MAX {
+                return Err(Error::connection("a message of more than 1 GiB: is this MariaDB?"));
+            }
+            if length < PIECE {
+                return Ok((end <= self.received.len()).then_some((pieces, end)));
+            }
+        }
+    }
+
+    /// Reads what is there; false: nothing came in time.
+    fn receive(&mut self) -> Result<bool, Error> {
+        match self.stream.read(&mut self.scratch) {
+            Ok(0) => Err(Error::connection("the source closed the connection")),
+            Ok(count) => {
+                self.received.extend_from_slice(&self.scratch[..count]);
+                Ok(true)
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(false),
+                io::ErrorKind::Interrupted => Ok(true),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    /// The next packet that answers; an error that was sent is one.
+    pub(super) fn answer(&mut self, until: Instant) -> Result<Bytes, Error> {
+        let left = until.saturating_duration_since(now());
+        let packet = if left.is_zero() { None } else { self.next_within(left)? };
+        match packet {
+            None => Err(Error::connection("the source does not answer")),
+            Some(packet) if packet.first() == Some(&ERROR) => Err(error_of(&packet)),
+            Some(packet) => Ok(packet),
+        }
+    }
+
+    /// The rows that a query gives, as text.
+    pub(super) fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        self.command(QUERY, sql.as_bytes())?;
+        let until = now() + ANSWER_TIMEOUT;
+        let first = self.answer(until)?;
+        if first.first() == Some(&OK) {
+            return Ok(Vec::new());
+        }
+        let columns = Cursor(&first).packed_size()?;
+        if columns > ANSWER_ROWS_MAX {
+            return Err(cut());
+        }
+        // The columns are described, and a packet ends that: nobody asks here for what is not known.
+        for _ in 0..=columns {
+            self.answer(until)?;
+        }
+        let mut rows = Vec::new();
+        loop {
+            let packet = self.answer(until)?;
+            if packet.first() == Some(&END) && packet.len() < END_BYTES {
+                return Ok(rows);
+            }
+            if rows.len() >= ANSWER_ROWS_MAX {
+                return Err(Error::new("54000", "the answer has too many rows"));
+            }
+            rows.push(row_of(&packet, columns)?);
+        }
+    }
+
+    /// Says that it ends. Who does not hear it will see that nobody is there.
+    pub(super) fn end(&mut self) {
+        let _gone = self.command(QUIT, &[]);
+    }
+}
+
+/// The length that a piece's header tells.
+fn length_of(piece: &[u8]) -> usize {
+    usize::from(piece[0]) | usize::from(piece[1]) << 8 | usize::from(piece[2]) << 16
+}
+
+/// Bytes of the last piece with its header: all others are as long as can be.
+fn pieces_tail(length: usize, pieces: usize) -> usize {
+    length - (pieces - 1) * (HEADER + PIECE)
+}
+
+/// What an error packet says.
+pub(super) fn error_of(packet: &[u8]) -> Error {
+    let mut rest = Cursor(packet.get(1..).unwrap_or_default());
+    let code = rest.number(2).unwrap_or(0);
+    if rest.0.first() == Some(&b'#') {
+        // Five letters of a SQLSTATE.
+        rest = Cursor(rest.0.get(6..).unwrap_or_default());
+    }
+    let text = String::from_utf8_lossy(rest.0);
+    let state = match code {
+        1045 | 1698 => "28P01",
+        1129 | 1130 => "28000",
+        1044 | 1142 | 1143 | 1227 => "42501",
+        1049 => "3D000",
+        1040 | 1203 | 1226 => "53300",
+        1053 | 1077 | 1927 => "57P01",
+        1146 => "42P01",
+        1054 => "42703",
+        _ => "HV000",
+    };
+    Error::new(state, format!("{text} (MariaDB's error {code})"))
+}
+
+/// The values of a row in text.
+fn row_of(packet: &[u8], columns: usize) -> Result<Vec<Option<String>>, Error> {
+    let mut rest = Cursor(packet);
+    let mut row = Vec::new();
+    for _ in 0..columns {
+        row.push(if let [0xfb, behind @ ..] = rest.0 {
+            rest = Cursor(behind);
+            None
+        } else {
+            let length = rest.packed_size()?;
+            Some(String::from_utf8_lossy(rest.take(length)?).into_owned())
+        });
+    }
+    Ok(row)
+}

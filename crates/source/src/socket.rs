@@ -1,0 +1,83 @@
+//! What carries the bytes of a connection. It waits no longer than it is told.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::error::Error;
+
+/// What carries the bytes.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Connects to a Unix socket.
+    pub(crate) fn connect_local(path: &Path) -> Result<Self, Error> {
+        let failed = |error| refused(&path.display().to_string(), &error);
+        UnixStream::connect(path).map(Self::Unix).map_err(failed)
+    }
+
+    /// Connects by name and port.
+    pub(crate) fn connect(host: &str, port: u16, timeout: Duration) -> Result<Self, Error> {
+        let failed = |error: io::Error| refused(&format!("{host}, port {port}"), &error);
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in (host, port).to_socket_addrs().map_err(failed)? {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(stream) => {
+                    stream.set_nodelay(true).map_err(failed)?;
+                    return Ok(Self::Tcp(stream));
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(failed(last))
+    }
+
+    pub(crate) fn wait_at_most(&self, timeout: Duration) -> io::Result<()> {
+        let timeout = Some(timeout.max(Duration::from_millis(1)));
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(timeout),
+            Self::Unix(stream) => stream.set_read_timeout(timeout),
+            Self::Tls(stream) => stream.sock.set_read_timeout(timeout),
+        }
+    }
+
+    pub(crate) fn write_within(&self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_write_timeout(Some(timeout)),
+            Self::Unix(stream) => stream.set_write_timeout(Some(timeout)),
+            Self::Tls(stream) => stream.sock.set_write_timeout(Some(timeout)),
+        }
+    }
+
+    pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(bytes),
+            Self::Unix(stream) => stream.read(bytes),
+            Self::Tls(stream) => stream.read(bytes),
+        }
+    }
+
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes),
+            Self::Unix(stream) => stream.write_all(bytes),
+            Self::Tls(stream) => {
+                stream.write_all(bytes)?;
+                stream.flush()
+            }
+        }
+    }
+}
+
+fn refused(place: &str, error: &io::Error) -> Error {
+    Error::new("08001", format!("cannot connect to {place}: {error}"))
+        .with_hint("check host and port: ALTER SERVER ... OPTIONS (SET host '...', SET port '...')")
+}
