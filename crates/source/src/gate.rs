@@ -237,6 +237,7 @@ mod tests {
         assert!(!lets_in(&gate, &early, "739:739:", b"a"), "nobody follows the changes yet");
         gate.follow(Vec::new());
         assert!(!lets_in(&gate, &early, "739:739:", b"a"), "it began before");
+        gate.end(early);
         let pass = gate.begin();
         assert!(lets_in(&gate, &pass, "739:739:", b"a"));
         gate.meet(vec![739], keys(&[b"a"]));
