@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::daemon::{Daemon, PROGRAM, free_port};
+use crate::daemon::{Daemon, Folder, PROGRAM, free_port};
 
 /// How long something may take to be shown.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,14 +37,19 @@ fn it_prints_text_for_pipes_and_says_when_nobody_answers() {
 /// The program in a terminal that `script` makes.
 struct Terminal {
     child: Child,
+    /// Where the name of its device stands.
+    folder: Folder,
     seen: std::sync::mpsc::Receiver<u8>,
     text: Vec<u8>,
 }
 
 impl Terminal {
     fn start(port: u16, size: &str) -> Self {
+        let folder = Folder::new();
+        let device = folder.0.join("device");
         let line = format!(
-            "stty {size}; {PROGRAM} top --port {port}; stty -a | tr ' ' '\\n' | grep -x -e '-*echo'; echo left"
+            "tty > {}; stty {size}; {PROGRAM} top --port {port}; stty -a | tr ' ' '\\n' | grep -x -e '-*echo'; echo left",
+            device.display()
         );
         let mut child = Command::new("script")
             .args(["-qfc", &line, "/dev/null"])
@@ -59,7 +64,7 @@ impl Terminal {
             let mut byte = [0];
             while out.read_exact(&mut byte).is_ok() && sender.send(byte[0]).is_ok() {}
         });
-        Self { child, seen, text: Vec::new() }
+        Self { child, folder, seen, text: Vec::new() }
     }
 
     /// Waits until something new was shown.
@@ -71,6 +76,14 @@ impl Terminal {
             self.text.push(byte.unwrap_or_else(|_| panic!("no '{words}' in {}", self.text.escape_ascii())));
         }
         self.text.clear();
+    }
+
+    /// As somebody who pulls at the window does.
+    fn resize(&self, size: &str) {
+        let device = std::fs::read_to_string(self.folder.0.join("device")).unwrap();
+        let resized =
+            Command::new("stty").args(["-F", device.trim()]).args(size.split(' ')).status().unwrap();
+        assert!(resized.success(), "{device}");
     }
 
     fn press(&mut self, keys: &str) {
@@ -102,5 +115,27 @@ fn a_terminal_is_sorted_loses_its_server_and_is_left_as_it_was() {
     terminal.press("q");
     terminal.wait_for("\u{1b}[?1049l");
     terminal.wait_for("echo\r\n");
+    terminal.wait_for("left");
+}
+
+/// The head of the tables, whose first column takes what the others leave.
+fn head(name_width: usize) -> String {
+    format!("{:<name_width$} {:>7}", "TABLE", "ROWS")
+}
+
+#[test]
+fn a_terminal_that_gets_another_size_is_drawn_again() {
+    let port = free_port();
+    let _daemon = Daemon::start(&["--sql-port", &port.to_string()]);
+    let mut terminal = Terminal::start(port, "cols 80 rows 24");
+    terminal.wait_for(&head(14));
+    terminal.resize("cols 100 rows 24");
+    terminal.wait_for(&head(34));
+    // A line ends where the terminal does, here before the third column has a letter.
+    terminal.resize("cols 25 rows 6");
+    terminal.wait_for(&format!("{}     \u{1b}[K", head(12)));
+    terminal.resize("cols 80 rows 24");
+    terminal.wait_for(&head(14));
+    terminal.press("q");
     terminal.wait_for("left");
 }
