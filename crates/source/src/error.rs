@@ -24,6 +24,13 @@ impl Error {
         Self::new("08006", message)
     }
 
+    /// Nobody said as whom a server is read.
+    pub(crate) fn no_mapping(server: &str) -> Self {
+        Self::new("42704", format!("user mapping not found for server \"{server}\"")).with_hint(format!(
+            "CREATE USER MAPPING FOR PUBLIC SERVER {server} OPTIONS (user '...', password '...')"
+        ))
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

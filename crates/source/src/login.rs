@@ -59,14 +59,7 @@ fn log_in(
     purpose: Purpose,
     until: Instant,
 ) -> Result<(), Error> {
-    let Some(mapping) = server.mapping() else {
-        let message = format!("user mapping not found for server \"{}\"", server.name);
-        let hint = format!(
-            "CREATE USER MAPPING FOR PUBLIC SERVER {} OPTIONS (user '...', password '...')",
-            server.name
-        );
-        return Err(Error::new("42704", message).with_hint(hint));
-    };
+    let mapping = server.mapping().ok_or_else(|| Error::no_mapping(&server.name))?;
     let user = mapping.user().unwrap_or("postgres");
     let mut parameters = vec![
         ("user", user),

@@ -6,9 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::error::Error;
+use crate::limits::{ANSWER_TIMEOUT, BUFFER_KEPT_BYTES, READ_BYTES};
 
 /// What carries the bytes.
 pub(crate) enum Stream {
@@ -74,6 +76,57 @@ impl Stream {
                 stream.flush()
             }
         }
+    }
+}
+
+/// A stream, and what has come of it and was not taken yet.
+pub(crate) struct Inbox {
+    pub(crate) stream: Stream,
+    received: BytesMut,
+    /// How long a read waits now.
+    wait: Duration,
+    scratch: Box<[u8]>,
+}
+
+impl Inbox {
+    pub(crate) fn over(stream: Stream) -> Result<Self, Error> {
+        stream.write_within(ANSWER_TIMEOUT)?;
+        let (received, scratch) = (BytesMut::with_capacity(READ_BYTES), vec![0; READ_BYTES].into());
+        Ok(Self { stream, received, wait: Duration::ZERO, scratch })
+    }
+
+    /// What has come.
+    pub(crate) fn received(&self) -> &[u8] {
+        &self.received
+    }
+
+    /// Reads what is there; false: nothing came within this time.
+    pub(crate) fn receive_within(&mut self, wait: Duration) -> Result<bool, Error> {
+        if self.wait != wait {
+            self.stream.wait_at_most(wait)?;
+            self.wait = wait;
+        }
+        match self.stream.read(&mut self.scratch) {
+            Ok(0) => Err(Error::connection("the source closed the connection")),
+            Ok(count) => {
+                self.received.extend_from_slice(&self.scratch[..count]);
+                Ok(true)
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(false),
+                io::ErrorKind::Interrupted => Ok(true),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    /// Takes the first bytes. A buffer that one large message made is let go.
+    pub(crate) fn take(&mut self, count: usize) -> BytesMut {
+        let taken = self.received.split_to(count);
+        if self.received.is_empty() && self.received.capacity() > BUFFER_KEPT_BYTES {
+            self.received = BytesMut::with_capacity(READ_BYTES);
+        }
+        taken
     }
 }
 

@@ -1,14 +1,13 @@
 //! A connection to PostgreSQL: bytes, frames, and questions with their answers. It waits no longer than it is told.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use postgres_protocol::message::frontend;
 
 use crate::error::Error;
-use crate::limits::{ANSWER_ROWS_MAX, ANSWER_TIMEOUT, BUFFER_KEPT_BYTES, MESSAGE_BYTES_MAX, READ_BYTES};
-use crate::socket::Stream;
+use crate::limits::{ANSWER_ROWS_MAX, ANSWER_TIMEOUT, MESSAGE_BYTES_MAX};
+use crate::socket::{Inbox, Stream};
 use crate::time::now;
 
 /// The tag of `CopyBothResponse`.
@@ -22,11 +21,7 @@ const ASIDE: &[u8] = b"NSA";
 
 /// A connection that was made.
 pub(crate) struct Connection {
-    stream: Stream,
-    received: BytesMut,
-    /// How long a read waits now.
-    wait: Duration,
-    scratch: Box<[u8]>,
+    inbox: Inbox,
     /// Nothing more comes, or not in time: what follows would answer another question.
     broken: bool,
 }
@@ -39,18 +34,16 @@ pub(crate) struct Frame {
 
 impl Connection {
     pub(crate) fn over(stream: Stream) -> Result<Self, Error> {
-        stream.write_within(ANSWER_TIMEOUT)?;
-        let (received, scratch) = (BytesMut::with_capacity(READ_BYTES), vec![0; READ_BYTES].into());
-        Ok(Self { stream, received, wait: Duration::ZERO, scratch, broken: false })
+        Ok(Self { inbox: Inbox::over(stream)?, broken: false })
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        Ok(self.stream.write_all(bytes)?)
+        Ok(self.inbox.stream.write_all(bytes)?)
     }
 
     /// The certificate that the other side showed, if it speaks TLS.
     pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
-        match &self.stream {
+        match &self.inbox.stream {
             Stream::Tls(stream) => Some(stream.conn.peer_certificates()?.first()?.to_vec()),
             Stream::Tcp(_) | Stream::Unix(_) => None,
         }
@@ -62,11 +55,7 @@ impl Connection {
             if let Some(frame) = self.take_frame()? {
                 return Ok(Some(frame));
             }
-            if self.wait != wait {
-                self.stream.wait_at_most(wait)?;
-                self.wait = wait;
-            }
-            if !self.receive()? {
+            if !self.inbox.receive_within(wait)? {
                 return Ok(None);
             }
         }
@@ -74,35 +63,16 @@ impl Connection {
 
     /// The next message of those that have come already.
     pub(crate) fn take_frame(&mut self) -> Result<Option<Frame>, Error> {
-        let [tag, a, b, c, d, ..] = self.received[..] else { return Ok(None) };
+        let [tag, a, b, c, d, ..] = *self.inbox.received() else { return Ok(None) };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
         if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
             return Err(Error::connection(format!("a message of {length} bytes: is this PostgreSQL?")));
         }
-        if self.received.len() <= length {
+        if self.inbox.received().len() <= length {
             return Ok(None);
         }
-        let whole = self.received.split_to(length + 1).freeze();
-        if self.received.is_empty() && self.received.capacity() > BUFFER_KEPT_BYTES {
-            self.received = BytesMut::with_capacity(READ_BYTES);
-        }
+        let whole = self.inbox.take(length + 1).freeze();
         Ok(Some(Frame { tag, body: whole.slice(5..) }))
-    }
-
-    /// Reads what is there; false: nothing came in time.
-    fn receive(&mut self) -> Result<bool, Error> {
-        match self.stream.read(&mut self.scratch) {
-            Ok(0) => Err(Error::connection("the source closed the connection")),
-            Ok(count) => {
-                self.received.extend_from_slice(&self.scratch[..count]);
-                Ok(true)
-            }
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(false),
-                io::ErrorKind::Interrupted => Ok(true),
-                _ => Err(error.into()),
-            },
-        }
     }
 
     /// Whether no further question may be asked on it.

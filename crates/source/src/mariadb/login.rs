@@ -114,14 +114,7 @@ fn log_in(
     tls: u32,
     until: Instant,
 ) -> Result<(), Error> {
-    let Some(mapping) = server.mapping() else {
-        let message = format!("user mapping not found for server \"{}\"", server.name);
-        let hint = format!(
-            "CREATE USER MAPPING FOR PUBLIC SERVER {} OPTIONS (user '...', password '...')",
-            server.name
-        );
-        return Err(Error::new("42704", message).with_hint(hint));
-    };
+    let mapping = server.mapping().ok_or_else(|| Error::no_mapping(&server.name))?;
     let password = mapping.password().unwrap_or_default().as_bytes();
     let mut body = opening(server, tls);
     body.extend_from_slice(mapping.user().unwrap_or("root").as_bytes());

@@ -1,6 +1,5 @@
 //! A connection to MariaDB: packets, and questions with their answers.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -8,8 +7,8 @@ use store::definition::ServerDef;
 
 use super::cursor::{Cursor, cut};
 use crate::error::Error;
-use crate::limits::{ANSWER_ROWS_MAX, ANSWER_TIMEOUT, BUFFER_KEPT_BYTES, MESSAGE_BYTES_MAX, READ_BYTES};
-use crate::socket::Stream;
+use crate::limits::{ANSWER_ROWS_MAX, ANSWER_TIMEOUT, MESSAGE_BYTES_MAX};
+use crate::socket::{Inbox, Stream};
 use crate::time::now;
 use crate::tls;
 
@@ -29,37 +28,31 @@ const QUERY: u8 = 3;
 
 /// A connection that was made.
 pub(super) struct Connection {
-    stream: Stream,
-    received: BytesMut,
+    inbox: Inbox,
     /// The number of the next packet.
     sequence: u8,
-    /// How long a read waits now.
-    wait: Duration,
-    scratch: Box<[u8]>,
 }
 
 impl Connection {
     pub(super) fn over(stream: Stream) -> Result<Self, Error> {
-        stream.write_within(ANSWER_TIMEOUT)?;
-        let (received, scratch) = (BytesMut::with_capacity(READ_BYTES), vec![0; READ_BYTES].into());
-        Ok(Self { stream, received, sequence: 0, wait: Duration::ZERO, scratch })
+        Ok(Self { inbox: Inbox::over(stream)?, sequence: 0 })
     }
 
     /// Speaks TLS from now on. What came before in clear text does not count.
     pub(super) fn encrypted(self, server: &ServerDef, host: &str, mode: &str) -> Result<Self, Error> {
-        if !self.received.is_empty() {
+        if !self.inbox.received().is_empty() {
             return Err(Error::connection("the source speaks before it is asked"));
         }
-        let stream = match self.stream {
+        let stream = match self.inbox.stream {
             Stream::Tcp(socket) => tls::wrapped(socket, server, host, mode)?,
             other => other,
         };
-        Ok(Self { stream, ..self })
+        Ok(Self { inbox: Inbox::over(stream)?, ..self })
     }
 
     /// Whether nobody on the way can read what is sent.
     pub(super) fn is_private(&self) -> bool {
-        matches!(self.stream, Stream::Tls(_) | Stream::Unix(_))
+        matches!(self.inbox.stream, Stream::Tls(_) | Stream::Unix(_))
     }
 
     /// Sends a packet of less than a piece.
@@ -71,7 +64,7 @@ impl Connection {
         bytes.push(self.sequence);
         bytes.extend_from_slice(body);
         self.sequence = self.sequence.wrapping_add(1);
-        Ok(self.stream.write_all(&bytes)?)
+        Ok(self.inbox.stream.write_all(&bytes)?)
     }
 
     /// Begins an exchange: packets count from zero.
@@ -86,11 +79,7 @@ impl Connection {
             if let Some(packet) = self.take_packet()? {
                 return Ok(Some(packet));
             }
-            if self.wait != wait {
-                self.stream.wait_at_most(wait)?;
-                self.wait = wait;
-            }
-            if !self.receive()? {
+            if !self.inbox.receive_within(wait)? {
                 return Ok(None);
             }
         }
@@ -99,10 +88,7 @@ impl Connection {
     /// The next packet of those that have come already.
     pub(super) fn take_packet(&mut self) -> Result<Option<Bytes>, Error> {
         let Some((pieces, length)) = self.measure()? else { return Ok(None) };
-        let mut whole = self.received.split_to(length);
-        if self.received.is_empty() && self.received.capacity() > BUFFER_KEPT_BYTES {
-            self.received = BytesMut::with_capacity(READ_BYTES);
-        }
+        let mut whole = self.inbox.take(length);
         self.sequence = whole[length - pieces_tail(length, pieces) + 3].wrapping_add(1);
         if pieces == 1 {
             whole.advance(HEADER);
@@ -121,7 +107,7 @@ impl Connection {
     fn measure(&self) -> Result<Option<(usize, usize)>, Error> {
         let (mut pieces, mut end) = (0, 0);
         loop {
-            let Some(piece) = self.received.get(end..).filter(|rest| rest.len() >= HEADER) else {
+            let Some(piece) = self.inbox.received().get(end..).filter(|rest| rest.len() >= HEADER) else {
                 return Ok(None);
             };
             let length = length_of(piece);
@@ -130,24 +116,8 @@ impl Connection {
                 return Err(Error::connection("a message of more than 1 GiB: is this MariaDB?"));
             }
             if length < PIECE {
-                return Ok((end <= self.received.len()).then_some((pieces, end)));
+                return Ok((end <= self.inbox.received().len()).then_some((pieces, end)));
             }
-        }
-    }
-
-    /// Reads what is there; false: nothing came in time.
-    fn receive(&mut self) -> Result<bool, Error> {
-        match self.stream.read(&mut self.scratch) {
-            Ok(0) => Err(Error::connection("the source closed the connection")),
-            Ok(count) => {
-                self.received.extend_from_slice(&self.scratch[..count]);
-                Ok(true)
-            }
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(false),
-                io::ErrorKind::Interrupted => Ok(true),
-                _ => Err(error.into()),
-            },
         }
     }
 

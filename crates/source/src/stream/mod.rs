@@ -1,12 +1,14 @@
 //! The stream of one source: from a slot of its own to deletes here.
 
+mod mirrors;
+mod signs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use engine::{Engine, SourceState};
-use postgres_protocol::message::frontend::CopyData;
 use store::Followed;
 use store::definition::ServerDef;
 
@@ -18,25 +20,21 @@ use crate::error::Error;
 use crate::fit;
 use crate::gate::{Gate, Touched};
 use crate::limits::{
-    BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, MAX_LAG, MAX_LAG_MIN, PART_BYTES, PART_KEYS, PUBLISHED_INTERVAL,
-    SETTLE_WAIT, STREAM_WAIT,
+    BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, MAX_LAG, MAX_LAG_MIN, PUBLISHED_INTERVAL, SETTLE_WAIT, STREAM_WAIT,
 };
 use crate::login::{Purpose, connect};
-use crate::mirror::{self, Mirrors};
-use crate::pgoutput::{Message, Reader, literal};
+use crate::mirror::Mirrors;
+use crate::pgoutput::{Message, Reader};
 use crate::plan::{Plan, Routes, Target};
 use crate::settle::{Snapshot, Unsettled};
-use crate::slot::{Begin, lsn_of, status};
+use crate::slot::{Begin, status};
 use crate::time::now;
 use crate::wire::{COPY_DATA, Connection, ERROR, error_of};
+use signs::SIGN;
 
-/// The prefix of our signs of life in the stream.
-const SIGN: &str = "sqlcached";
 /// Data of the stream, and a sign of the source's own.
 const WAL_DATA: u8 = b'w';
 const KEEPALIVE: u8 = b'k';
-/// Seconds from 1970 to PostgreSQL's year 2000.
-const EPOCH_SECONDS: u64 = 946_684_800;
 
 /// What a source's thread works with.
 pub(crate) struct Source {
@@ -137,22 +135,6 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     stream.changes.end();
     stream.beside.end();
     result
-}
-
-/// What tells the source how far it was read, and what it may forget.
-fn report_of(applied: u64, confirmed: u64) -> Result<BytesMut, Error> {
-    let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    let now = since_1970.saturating_sub(Duration::from_secs(EPOCH_SECONDS)).as_micros();
-    let mut body = BytesMut::with_capacity(34);
-    body.put_u8(b'r');
-    for place in [applied, confirmed, confirmed] {
-        body.put_u64(place);
-    }
-    body.put_u64(u64::try_from(now).unwrap_or(u64::MAX));
-    body.put_u8(0);
-    let mut bytes = BytesMut::new();
-    CopyData::new(body.freeze())?.write(&mut bytes);
-    Ok(bytes)
 }
 
 /// What a reader of the source sees now.
@@ -377,23 +359,6 @@ impl Streaming<'_> {
         }
     }
 
-    /// A sign of ours came back.
-    fn hear(&mut self, content: &[u8]) {
-        let own = std::str::from_utf8(content).ok().and_then(|text| text.split_once(' '));
-        let Some((nonce, nanos)) = own else { return };
-        if nonce != self.nonce {
-            return;
-        }
-        if let Ok(nanos) = nanos.parse() {
-            self.heard = self.heard.max(self.began + Duration::from_nanos(nanos));
-            let (heard, lag) = (self.heard, self.heard.elapsed());
-            self.source.state.update(|facts| {
-                facts.heard = Some(heard);
-                facts.lag_ms = Some(lag.as_secs_f64() * 1_000.0);
-            });
-        }
-    }
-
     /// Applies what whole transactions invalidate.
     fn apply(&mut self) -> Result<(), Error> {
         let (batch, xids) = (std::mem::take(&mut self.ready), std::mem::take(&mut self.xids));
@@ -433,53 +398,6 @@ impl Streaming<'_> {
         Ok(())
     }
 
-    /// Copies the mirrors that are not here yet. Who waits for the source waits for them, too.
-    fn tend_mirrors(&mut self) {
-        let has_mirrors = self.plan.targets.iter().any(Target::is_mirror);
-        if self.in_transaction || !has_mirrors && self.mirrors.is_empty() {
-            return;
-        }
-        while let Some(number) = self.mirrors.due(&self.plan) {
-            let Some(target) = self.plan.targets.get(number) else { break };
-            self.source.enter("copying");
-            self.copying = true;
-            let (changes, mut report_at) = (&mut self.changes, now());
-            let (applied, confirmed) = (self.applied, self.confirmed);
-            let source = self.source;
-            let mut pulse = || {
-                if now() >= report_at {
-                    report_at = now() + FEEDBACK_INTERVAL;
-                    changes.send(&report_of(applied, confirmed)?)?;
-                }
-                Ok(!source.must_stop())
-            };
-            match mirror::copy(&source.server, self.applier, target, &mut pulse) {
-                Ok(None) => return,
-                Ok(Some(copy)) => {
-                    self.mirrors.copied(target, copy);
-                    self.source.state.update(|facts| facts.last_error = None);
-                    self.feedback_at = now();
-                }
-                Err(error) => self.fail_mirror(number, &error.to_string()),
-            }
-        }
-        let evicted: Vec<usize> = self
-            .mirrors
-            .advance(&self.plan, self.applied)
-            .into_iter()
-            .filter_map(|target| self.plan.number_of(target))
-            .collect();
-        for number in evicted {
-            self.fail_mirror(number, "it does not fit into memory, and rows of it were evicted");
-        }
-        if self.copying && !self.mirrors.is_behind() {
-            self.copying = false;
-            // No sign was sent meanwhile.
-            self.heard = now();
-            self.enter_state();
-        }
-    }
-
     /// Compares some rows here with the source's.
     fn check_rows(&mut self) -> Result<(), Error> {
         let hands = (&mut *self.applier, &mut self.beside);
@@ -489,60 +407,6 @@ impl Streaming<'_> {
             facts.differing += found.differing;
         });
         Ok(())
-    }
-
-    /// A mirror is not what the source's table is: nobody reads it until it is copied again.
-    fn fail_mirror(&mut self, number: usize, why: &str) {
-        let Some(target) = self.plan.targets.get(number) else { return };
-        self.mirrors.fail(target);
-        let said = format!("mirror {}: {why}", target.table.name());
-        tracing::warn!(source = %self.source.server.name, "{said}");
-        self.source.state.update(|facts| facts.last_error = Some(said));
-    }
-
-    /// What mirrors need of a message before it is met: a transaction has its parts, for a mirror cannot be emptied
-    /// instead, and a table that is emptied or redefined is so between two of them.
-    fn meet_mirrors(&mut self, message: &Message) -> Result<(), Error> {
-        let numbers: Vec<usize> = match message {
-            Message::Truncate { relations } => {
-                relations.iter().flat_map(|relation| self.routes.mirrors(*relation)).collect()
-            }
-            Message::Relation(relation) => {
-                for number in self.routes.retyped(&self.plan, relation) {
-                    self.fail_mirror(number, "a column has another type at the source");
-                }
-                return Ok(());
-            }
-            Message::Change { relation, .. } if self.routes.mirrors(*relation).next().is_some() => {
-                let is_large =
-                    self.under_way.len() >= PART_KEYS || self.under_way.value_bytes() >= PART_BYTES;
-                return if is_large { self.apply_part() } else { Ok(()) };
-            }
-            _ => return Ok(()),
-        };
-        if !numbers.is_empty() {
-            self.apply_part()?;
-        }
-        for number in numbers {
-            let Some(target) = self.plan.targets.get(number) else { continue };
-            if self.mirrors.is_followed(target) {
-                self.applier.truncate(target).map_err(of_cache)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Applies what came of the transaction under way.
-    fn apply_part(&mut self) -> Result<(), Error> {
-        let part = std::mem::take(&mut self.under_way);
-        if !part.is_empty() {
-            if self.xids.is_empty() {
-                self.ready_from = self.applied;
-            }
-            self.ready.absorb(part);
-            self.xids.push(self.xid);
-        }
-        self.apply()
     }
 
     /// Has the gate refuse what was fetched before these changes, which are applied next.
@@ -586,19 +450,6 @@ impl Streaming<'_> {
         Ok(())
     }
 
-    fn enter_state(&self) {
-        let late = self.heard.elapsed() > Source::max_lag(&self.source.server);
-        let behind = late || self.behind.is_some();
-        let copying = self.mirrors.is_behind();
-        self.source.enter(if copying {
-            "copying"
-        } else if behind {
-            "lagging"
-        } else {
-            "streaming"
-        });
-    }
-
     /// What is not published any more does not come, and nothing in the stream tells it. A new stream begins, for which
     /// all is checked.
     fn look_at_publication(&mut self) -> Result<(), Error> {
@@ -625,39 +476,5 @@ impl Streaming<'_> {
             facts.unsettled = unsettled;
         });
         Ok(())
-    }
-
-    /// Tells the source how far it was read, and what it may forget.
-    fn report(&mut self) -> Result<(), Error> {
-        self.note_followed()?;
-        self.changes.send(&report_of(self.applied, self.confirmed)?)?;
-        self.source.state.advance(self.received, self.applied);
-        Ok(())
-    }
-
-    /// Has the source write a sign into its log, which comes back with the stream.
-    fn send_sign(&mut self) -> Result<(), Error> {
-        if !self.signs {
-            return Ok(());
-        }
-        let sign = format!("{} {}", self.nonce, self.began.elapsed().as_nanos());
-        let sent = self.beside.query(&format!(
-            "SELECT pg_logical_emit_message(false, {}, {})",
-            literal(SIGN),
-            literal(&sign)
-        ));
-        match sent {
-            Ok(rows) => {
-                let end = rows.first().and_then(|row| lsn_of(row.first()?.as_deref()?));
-                self.source.state.update(|facts| facts.source_lsn = facts.source_lsn.max(end.unwrap_or(0)));
-                Ok(())
-            }
-            // Where nothing may be written, the source's own signs have to do.
-            Err(error) if ["25006", "55000", "42501", "0A000"].contains(&error.state.as_str()) => {
-                self.signs = false;
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
     }
 }
