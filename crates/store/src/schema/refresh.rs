@@ -19,11 +19,9 @@ impl Schema {
     pub fn due_views(&self) -> Vec<Arc<Table>> {
         let (now, catalog) = (self.now(), self.catalog());
         let is_due = |view: &&Arc<Table>| {
-            view.def().materialized.is_some()
-                && !view.is_refreshed_now()
-                && view.is_refresh_due(now, &standings(&catalog, view))
+            !view.is_refreshed_now() && view.is_refresh_due(now, &standings(&catalog, view))
         };
-        catalog.tables().filter(is_due).cloned().collect()
+        catalog.materialized_views().filter(is_due).cloned().collect()
     }
 
     /// Takes note of a refresh, from whose end the time to the next counts.

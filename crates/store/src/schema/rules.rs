@@ -12,7 +12,9 @@ impl Schema {
     /// Whether a rule's time has come.
     pub fn has_rules_due(&self) -> bool {
         let now = self.now();
-        self.catalog().tables().any(|table| table.def().rules.iter().any(|rule| table.is_due(rule, now)))
+        self.catalog()
+            .ruled_tables()
+            .any(|table| table.def().rules.iter().any(|rule| table.is_due(rule, now)))
     }
 
     /// The rules whose time has come.
@@ -23,7 +25,7 @@ impl Schema {
             let due = table.def().rules.iter().filter(|rule| table.is_due(rule, now));
             due.map(|rule| (Arc::clone(table), rule.clone())).collect::<Vec<_>>()
         };
-        catalog.tables().flat_map(with_table).collect()
+        catalog.ruled_tables().flat_map(with_table).collect()
     }
 
     /// Takes note of a run, from whose end the time to the next counts.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::definition::{
-    EnumDef, ExpiryRule, NamespaceDef, RoutineDef, ServerDef, ViewDef, own_name, qualified, within,
+    EnumDef, ExpiryRule, NamespaceDef, RoutineDef, ServerDef, TableDef, ViewDef, own_name, qualified, within,
 };
 use crate::error::{DdlError, ddl};
 use crate::table::Table;
@@ -51,6 +51,10 @@ pub struct Catalog {
     path: Arc<[String]>,
     /// The tables with a bound of their own on rows, memory or operations, by name.
     limited: Vec<Arc<Table>>,
+    /// The tables with expiry rules, by name: somebody asks for them at each tick.
+    ruled: Vec<Arc<Table>>,
+    /// The materialized views, for the same reason.
+    materialized: Vec<Arc<Table>>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
     prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
     /// Whether single columns were granted of any table.
@@ -83,6 +87,8 @@ impl Catalog {
             servers: servers.into(),
             path: Arc::default(),
             limited: Vec::new(),
+            ruled: Vec::new(),
+            materialized: Vec::new(),
             prefixes: Vec::new(),
             grants_columns: false,
             has_mirrors: false,
@@ -95,8 +101,14 @@ impl Catalog {
             catalog.has_mirrors |= table.is_mirror();
             catalog.tables.insert(table.name().to_lowercase(), table);
         }
-        catalog.limited =
-            catalog.tables().filter(|table| table.def().options.limits_itself()).cloned().collect();
+        let those = |is_one: fn(&TableDef) -> bool| {
+            catalog.tables().filter(|table| is_one(table.def())).cloned().collect()
+        };
+        (catalog.limited, catalog.ruled, catalog.materialized) = (
+            those(|def| def.options.limits_itself()),
+            those(|def| !def.rules.is_empty()),
+            those(|def| def.materialized.is_some()),
+        );
         catalog.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         catalog
     }
@@ -130,6 +142,16 @@ impl Catalog {
     /// The tables with a bound of their own on rows, memory or operations.
     pub(crate) fn limited_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.limited.iter()
+    }
+
+    /// The tables with expiry rules.
+    pub(crate) fn ruled_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.ruled.iter()
+    }
+
+    /// The materialized views.
+    pub(crate) fn materialized_views(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.materialized.iter()
     }
 
     /// A view by its name, in any case.
