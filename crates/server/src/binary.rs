@@ -177,15 +177,11 @@ impl RequestLoop {
         let Request { id, quiet, key, .. } = *request;
         let repeated = if with_key { key } else { b"" };
         let around = BinaryValue { id, key: repeated };
-        let arrived = match &connection.fetching {
-            Some(_) => self.give_arrived(connection, key, exptime.map(i64::from), around),
-            None => None,
-        };
-        let mut found = match arrived {
-            Some(found) => found,
+        let mut found = match connection.fetching {
             None => self.look_up_binary(connection, key, exptime, around),
+            Some(_) => self.look_up_arrived(connection, key, exptime, around),
         };
-        if found == Ok(false) && self.context.take_missed() {
+        if matches!(found, Ok(false)) && self.context.take_missed() {
             if self.await_rows(connection, [key]) {
                 return;
             }
@@ -204,6 +200,19 @@ impl RequestLoop {
             Ok(false) => id.refuse(Status::NotFound, &mut self.out),
             Err(refusal) => refuse(id, &refusal, &mut self.out),
         }
+    }
+
+    /// What came of a source, or else what is there.
+    #[cold]
+    fn look_up_arrived(
+        &mut self,
+        connection: &Connection,
+        key: &[u8],
+        exptime: Option<u32>,
+        around: BinaryValue<'_>,
+    ) -> Result<bool, Answer> {
+        let arrived = self.give_arrived(connection, key, exptime.map(i64::from), around);
+        arrived.unwrap_or_else(|| self.look_up_binary(connection, key, exptime, around))
     }
 
     #[inline]

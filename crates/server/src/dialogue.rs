@@ -527,19 +527,17 @@ impl RequestLoop {
                 return Executed::InPart;
             }
             *budget -= 1;
-            let found = match self.give_fetched(connection, (key, cas), exptime) {
-                Some(found) => found,
+            let mut found = match connection.fetching {
                 None => self.look_up(connection, (key, cas), exptime),
+                Some(_) => self.look_up_fetched(connection, (key, cas), exptime),
             };
-            let found = match found {
-                Ok(false) if self.context.take_missed() => {
-                    if self.await_rows(connection, std::iter::once(key).chain(keys.clone())) {
-                        return Executed::InPart;
-                    }
-                    self.give_fetched(connection, (key, cas), exptime).unwrap_or(Ok(false))
+            if matches!(found, Ok(false)) && self.context.take_missed() {
+                if self.await_rows(connection, std::iter::once(key).chain(keys.clone())) {
+                    return Executed::InPart;
                 }
-                found => found,
-            };
+                let arrived = self.give_arrived(connection, key, exptime, TextValue { key, cas });
+                found = arrived.unwrap_or(Ok(false));
+            }
             if let Err(refusal) = found {
                 write_answer(&refusal, &mut self.out);
                 connection.fetching = None;
@@ -568,16 +566,16 @@ impl RequestLoop {
         }
     }
 
-    /// What came of a source for a key of this request.
-    #[inline]
-    fn give_fetched(
+    /// What came of a source for a key of this request, or else what is there.
+    #[cold]
+    fn look_up_fetched(
         &mut self,
         connection: &Connection,
         (key, cas): (&[u8], bool),
         exptime: Option<i64>,
-    ) -> Option<Result<bool, Answer>> {
-        connection.fetching.as_ref()?;
-        self.give_arrived(connection, key, exptime, TextValue { key, cas })
+    ) -> Result<bool, Answer> {
+        let arrived = self.give_arrived(connection, key, exptime, TextValue { key, cas });
+        arrived.unwrap_or_else(|| self.look_up(connection, (key, cas), exptime))
     }
 
     /// Asks memory for the rows of a key and of some that follow it; not for one alone.
