@@ -106,8 +106,8 @@ fn keys(password: &str, iterations: NonZeroU32, salt: &[u8]) -> (Key, Key) {
     (hash(&sign(&salted, &[b"Client Key"])), sign(&salted, &[b"Server Key"]))
 }
 
-/// PBKDF2 by HMAC-SHA-256. Rounds in pieces, with the processor offered to others in between: whoever answers clients
-/// waits for one piece and not for all, also where this thread could not be given a lower priority.
+/// PBKDF2 by HMAC-SHA-256. Rounds in pieces, with the processor offered to others in between: a thread that answers
+/// clients waits for one piece and not for all, also where this thread could not get a lower priority.
 fn salted(password: &str, iterations: NonZeroU32, salt: &[u8]) -> Key {
     let key = hmac::Key::new(hmac::HMAC_SHA256, password.as_bytes());
     let mut round = hmac::sign(&key, &[salt, &1_u32.to_be_bytes()].concat());

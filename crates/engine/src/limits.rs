@@ -46,8 +46,8 @@ pub(crate) const TIMED_SHARE: u64 = 16;
 /// Prometheus and this server a millisecond.
 pub(crate) const LABELLED_TABLES_MAX: usize = 200;
 
-/// The housekeeping is alive if its last tick was this long ago at most: it ticks sixteen times a second, and shares
-/// its processor with whoever is busy.
+/// The housekeeping is alive if its last tick was this long ago at most: it ticks sixteen times a second, and
+/// waits for a processor while other threads are busy.
 pub(crate) const TICK_AGE_MAX_NS: u64 = 2_000_000_000;
 
 /// Portals and cursors that one session has open, beside the unnamed one. Each may hold a result.

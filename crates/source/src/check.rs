@@ -25,7 +25,7 @@ pub(crate) fn check(
     depends.iter().try_for_each(|on| check_table(connection, publication, on, version))
 }
 
-/// What the stream does not tell of itself, as a text that changes with it: which tables, rows and columns are
+/// What the stream does not report, as a text that changes with it: which tables, rows and columns are
 /// published, and what old rows of the tables say.
 pub(crate) fn published(
     connection: &mut Connection,

@@ -179,7 +179,7 @@ impl ClientSink for JsonAnswer {
     }
 }
 
-/// An error as JSON: what PostgreSQL's clients are told of one.
+/// An error as JSON, with the fields that PostgreSQL's clients get.
 pub fn error_as_json(error: &SqlError) -> Vec<u8> {
     let mut out = b"{\"error\":".to_vec();
     let more =
