@@ -1,6 +1,7 @@
 //! The database behind the cache: a real PostgreSQL changes, and rows here go.
 
 mod faults;
+mod lag;
 mod metrics;
 mod slots;
 

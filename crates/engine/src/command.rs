@@ -73,7 +73,7 @@ impl Session {
         let began = context.begin_timed();
         let route = context.route(key);
         let found = match route.key {
-            Ok(key) if route.table.renews() && route.answers_missing(key) => Err(Absence::Missing),
+            Ok(key) if route.table.may_withhold() && route.answers_missing(key) => Err(Absence::Missing),
             Ok(key) => route.engine.store.find_item(route.table, key, route.now, sink),
             // Text that is no key of the table names no row.
             Err(_) => Err(Absence::Missing),
@@ -106,7 +106,7 @@ impl Session {
         self.allow_key(context, key, Command::GetAndTouch)?;
         let route = context.route(key);
         let hit = match &route.key {
-            Ok(key) if route.table.renews() && route.answers_missing(key) => false,
+            Ok(key) if route.table.may_withhold() && route.answers_missing(key) => false,
             Ok(key) => get_and_touch(&route, key, exptime, sink)?,
             Err(_) => false,
         };

@@ -99,8 +99,8 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
     Cancel, ColumnDescription, EncryptionFacts, Executor, Identity, Look, Notice, Piece, Rights, RowSink,
-    RuleRunner, SettingFacts, SourceNote, SqlError, SqlType, TransactionStatus, ViewRunner, give_memory_back,
-    note_freed, split_statements,
+    RuleRunner, SettingFacts, SourceFacts, SourceNote, SqlError, SqlType, TransactionStatus, ViewRunner,
+    give_memory_back, note_freed, split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{

@@ -439,6 +439,9 @@ impl Route<'_> {
     fn see(&self, key: &[u8], asked: &MetaGet) -> Result<Seen, Answer> {
         let store = &self.engine.store;
         let count = !asked.unnoticed && !asked.value;
+        if self.table.may_withhold() && self.table.fails() {
+            return Ok(Seen::Nothing);
+        }
         let Some((meta, hits)) = store.look(self.table, key, self.now, count) else {
             return match asked.vivify {
                 _ if !asked.fetched && self.table.reads_through() => Ok(Seen::AtSource),

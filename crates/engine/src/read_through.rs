@@ -53,7 +53,8 @@ impl Session {
             let route = context.way_to(key);
             let Ok(key) = route.key else { continue };
             let of_one = wanted.first().is_none_or(|(table, _)| table.number() == route.table.number());
-            if of_one && route.table.reads_through() && route.is_to_be_fetched(key) {
+            // Who may not read it gets no row of the source's either.
+            if of_one && route.table.reads_through() && !route.table.fails() && route.is_to_be_fetched(key) {
                 wanted.push((Arc::clone(route.table), key.to_vec()));
             }
         }

@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use engine::{Engine, SourceNote, SqlError};
+use engine::{Engine, SourceFacts, SourceNote, SqlError};
 use store::definition::{Mode, ServerDef, TableDef, Wrapper};
 use store::{Catalog, Table};
 
@@ -49,7 +49,7 @@ use fetch::Fetchers;
 use gate::{Followed, Gate};
 use limits::{RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
 use login::{Purpose, connect};
-use plan::Plan;
+use plan::{Plan, Target};
 use stream::Source;
 use time::now;
 
@@ -152,6 +152,8 @@ struct Running {
     fetchers: Option<Fetchers>,
     /// When its tables were emptied because it does not follow.
     emptied: Instant,
+    /// Its tables were told that it does not.
+    behind: bool,
 }
 
 impl Running {
@@ -173,7 +175,7 @@ impl Running {
             .inspect_err(|error| tracing::error!(source = %server.name, %error, "a source has no thread"))
             .ok();
         let (server, fetchers) = (Arc::clone(server), None);
-        let mut own = Self { server, state, stop, thread, gate, fetchers, emptied: now() };
+        let mut own = Self { server, state, stop, thread, gate, fetchers, emptied: now(), behind: false };
         if !own.believes(engine) {
             own.empty(engine, applier);
         }
@@ -190,12 +192,17 @@ impl Running {
         if facts.state != "streaming" || !self.is_alive() {
             return false;
         }
-        // Its thread may wait for an answer that does not come: nobody says that a network was cut.
-        let late = facts.heard.is_none_or(|heard| heard.elapsed() > Source::max_lag(&self.server));
+        let late = self.is_late(&facts);
         if late && self.state.enter("lagging") {
             tracing::info!(source = %self.server.name, "source is lagging");
         }
         !late
+    }
+
+    /// Whether nothing was heard of it for too long. Its thread may wait for an answer that does not come: nobody says
+    /// that a network was cut.
+    fn is_late(&self, facts: &SourceFacts) -> bool {
+        facts.heard.is_none_or(|heard| heard.elapsed() > Source::max_lag(&self.server))
     }
 
     /// Says that it is to end, and waits until it has. `gone`: for good, so its slot goes, too.
@@ -230,25 +237,54 @@ impl Running {
     fn distrust(&mut self, engine: &Engine, applier: &mut Applier) {
         if self.follows() {
             self.emptied = now();
+            if self.behind {
+                self.behind = false;
+                lookers(engine, &self.server).for_each(|table| table.set_behind(false));
+            }
         } else if self.emptied.elapsed() >= Source::max_lag(&self.server) {
             self.empty(engine, applier);
+        } else if !self.behind && self.is_late(&self.state.facts()) {
+            self.fall_behind(engine, applier);
+        }
+    }
+
+    /// Tells the tables that want to know it that what they have is older than `max_lag`, and empties them.
+    fn fall_behind(&mut self, engine: &Engine, applier: &mut Applier) {
+        self.behind = true;
+        let plan = Plan::of(&engine.store().catalog(), &self.server.name);
+        for target in plan.targets.iter().filter(|target| target.looks_at_source()) {
+            target.table.set_behind(true);
+            self.distrust_one(target, applier);
+        }
+    }
+
+    fn distrust_one(&self, target: &Target, applier: &mut Applier) {
+        match applier.distrust(target, false) {
+            Ok(()) => self.state.update(|facts| facts.emptied += 1),
+            Err(error) => {
+                tracing::error!(source = %self.server.name, error = %error.message, "a table was not emptied");
+            }
         }
     }
 
     fn empty(&mut self, engine: &Engine, applier: &mut Applier) {
-        self.emptied = now();
+        (self.emptied, self.behind) = (now(), true);
         let plan = Plan::of(&engine.store().catalog(), &self.server.name);
         for target in &plan.targets {
-            if let Err(error) = applier.distrust(target, false) {
-                tracing::error!(source = %self.server.name, error = %error.message, "a table was not emptied");
-            }
+            target.table.set_behind(target.looks_at_source());
+            self.distrust_one(target, applier);
         }
-        self.state.update(|facts| facts.emptied += plan.targets.len() as u64);
     }
 
     fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
+}
+
+/// The tables of a server that want to know whether it is followed.
+fn lookers(engine: &Engine, server: &ServerDef) -> impl Iterator<Item = Arc<Table>> {
+    let plan = Plan::of(&engine.store().catalog(), &server.name);
+    plan.targets.into_iter().filter(Target::looks_at_source).map(|target| target.table)
 }
 
 fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool) {

@@ -104,6 +104,11 @@ impl Target {
         self.table.def().options.mode == Mode::Update && self.updates.is_some()
     }
 
+    /// Whether the table wants to know that its source is not followed.
+    pub(crate) fn looks_at_source(&self) -> bool {
+        self.table.def().options.on_lag.looks_at_source()
+    }
+
     /// Whether it has all rows of the source's table.
     pub(crate) fn is_mirror(&self) -> bool {
         self.inserts.is_some()

@@ -29,9 +29,9 @@ pub(crate) struct Needs {
     unknown: Vec<Option<Box<str>>>,
     /// The users' functions that it calls, by their names in the store.
     calls: Vec<Box<str>>,
-    /// The tables that mirror those of a source, and whether it writes them. Somebody may be told of a mirror that is
-    /// not whole, and nobody but its source writes it.
-    mirrors: Vec<(Arc<Table>, bool)>,
+    /// The tables that may refuse it, and whether it writes them: mirrors, which are not always whole and which nobody
+    /// but the source writes, and those that nobody reads while their source is not followed.
+    refusing: Vec<(Arc<Table>, bool)>,
 }
 
 /// A privilege that somebody needs on a table, view or sequence.
@@ -62,8 +62,8 @@ impl Needs {
         if core.catalog.grants_columns() {
             needs.narrow(core, translated);
         }
-        if core.catalog.has_mirrors() {
-            needs.add_mirrors(core, translated);
+        if core.catalog.has_refusing() {
+            needs.add_refusing(core, translated);
         }
         // Where superusers own all views, these may read everything.
         if core.catalog.views().any(|view| view.access.owner.is_some()) {
@@ -74,7 +74,7 @@ impl Needs {
 
     /// Those that it reads or writes, itself or by views. Who reads with a grammar that ours does not know may read
     /// all of them.
-    fn add_mirrors(&mut self, core: &Core, translated: &Translated) {
+    fn add_refusing(&mut self, core: &Core, translated: &Translated) {
         let catalog = &core.catalog;
         let written = match &translated.lowered {
             Lowered::Write(write) => Some(write.table.name.as_str()),
@@ -97,26 +97,28 @@ impl Needs {
             }
         }
         let is = |name: &str, table: &Table| catalog.table(name).is_some_and(|own| own.id() == table.id());
-        for table in catalog.tables().filter(|table| table.is_mirror()) {
+        for table in catalog.tables().filter(|table| table.may_refuse()) {
             let writes = written.is_some_and(|name| is(name, table));
             if writes || everything || names.iter().any(|name| is(name, table)) {
-                self.mirrors.push((Arc::clone(table), writes));
+                self.refusing.push((Arc::clone(table), writes));
             }
         }
     }
 
-    /// Refuses who would write a mirror, or read one that is not whole: half of the rows must not look like all.
+    /// Refuses who would write a mirror, or read one that is not whole: half of the rows must not look like all. And
+    /// who would read a table whose source is not followed, where the table says so; he may write it.
     #[cold]
-    fn check_mirrors(&self) -> Result<(), SqlError> {
-        for (table, writes) in &self.mirrors {
-            if *writes {
-                return Err(mirror_written(table.name()));
-            }
-            if !table.is_whole() {
-                let message = format!("table \"{}\" does not have all rows of its source", table.name());
-                return Err(SqlError::new(state::NOT_IN_STATE, message)
-                    .with_hint("SELECT state, last_error FROM sqlcached_sources says how far it is"));
-            }
+    fn check_refusing(&self) -> Result<(), SqlError> {
+        for (table, writes) in &self.refusing {
+            let why = match (table.is_mirror(), *writes) {
+                (true, true) => return Err(mirror_written(table.name())),
+                (true, false) if !table.is_whole() => "does not have all rows of its source",
+                (false, false) if table.fails() => "is further behind its source than max_lag",
+                _ => continue,
+            };
+            let message = format!("table \"{}\" {why}", table.name());
+            return Err(SqlError::new(state::NOT_IN_STATE, message)
+                .with_hint("SELECT state, last_error FROM sqlcached_sources says how far it is"));
         }
         Ok(())
     }
@@ -178,7 +180,7 @@ impl Needs {
         let each: Vec<Need> = part.each.iter().filter(new).cloned().collect();
         self.each.extend(each);
         self.unknown.extend(part.unknown.iter().cloned());
-        self.mirrors.extend(part.mirrors.iter().cloned());
+        self.refusing.extend(part.refusing.iter().cloned());
         self.calls.extend(part.calls.iter().cloned());
     }
 
@@ -236,8 +238,8 @@ impl Needs {
     /// Whether the session may run it.
     #[inline]
     pub(crate) fn check(&self, core: &Core, identity: &Identity) -> Result<(), SqlError> {
-        if !self.mirrors.is_empty() && !identity.is_source {
-            self.check_mirrors()?;
+        if !self.refusing.is_empty() && !identity.is_source {
+            self.check_refusing()?;
         }
         if identity.rights.superuser {
             return Ok(());

@@ -93,6 +93,7 @@ impl Filler {
         let shown = |snapshot| held.lets_in(pass, snapshot, table.number(), &wanted.key);
         let may = answer.snapshot.as_ref().is_some_and(shown)
             && queue.is_wanted(table, wanted)
+            && !table.is_behind()
             && self.is_in_force(table);
         match (row, may) {
             (None, may) => {

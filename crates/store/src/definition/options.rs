@@ -111,6 +111,10 @@ pub enum OnLag {
     Empty,
     /// They are stale: each is served while one client refreshes it.
     Stale,
+    /// They go, and who reads the table in SQL meanwhile gets an error.
+    Fail,
+    /// They go, and what is fetched meanwhile is not stored: whoever asks for a row gets it from the source.
+    Through,
 }
 
 impl OnLag {
@@ -118,6 +122,21 @@ impl OnLag {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     fn is_empty(&self) -> bool {
         *self == Self::Empty
+    }
+
+    /// Whether the table has to know that its source is not followed.
+    pub fn looks_at_source(self) -> bool {
+        matches!(self, Self::Fail | Self::Through)
+    }
+
+    /// As the option has it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Stale => "stale",
+            Self::Fail => "fail",
+            Self::Through => "through",
+        }
     }
 }
 
@@ -213,6 +232,23 @@ impl TableOptions {
         if self.on_lag == OnLag::Stale && self.stale_for_ms.is_none() {
             return Err(DefinitionError::invalid(
                 "on_lag = 'stale' needs stale_for: without it no plain get refreshes a stale row",
+            ));
+        }
+        self.validate_lag()
+    }
+
+    fn validate_lag(&self) -> Result<(), DefinitionError> {
+        if self.on_lag.looks_at_source() && self.mode != Mode::Invalidate {
+            return Err(DefinitionError::invalid(
+                "on_lag = 'fail' and 'through' are for mode = 'invalidate'",
+            ));
+        }
+        if self.on_lag == OnLag::Through && self.query.is_none() {
+            return Err(DefinitionError::invalid("on_lag = 'through' needs query, which fetches rows"));
+        }
+        if self.on_lag == OnLag::Fail && self.shared_memory {
+            return Err(DefinitionError::invalid(
+                "on_lag = 'fail' needs shared_memory = off: who reads there does not ask whether the source is followed",
             ));
         }
         Ok(())
@@ -380,10 +416,10 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "on_lag",
-        meaning: "what becomes of rows that may have missed changes of the source: empty the table, or make them stale, which needs stale_for (empty)",
+        meaning: "what becomes of rows that may have missed changes of the source: empty the table; make them stale, which needs stale_for; empty it and fail who reads it in SQL; or empty it and read through, which needs query (empty)",
         parse: |options, text, _| parse_on_lag(text).map(|on_lag| options.on_lag = on_lag),
         reset: |options| options.on_lag = OnLag::Empty,
-        print: |options, _| (options.on_lag == OnLag::Stale).then(|| "stale".into()),
+        print: |options, _| (!options.on_lag.is_empty()).then(|| options.on_lag.name().into()),
     },
     OptionDef {
         name: "mode",
@@ -437,11 +473,9 @@ pub static OPTIONS: &[OptionDef] = &[
 ];
 
 fn parse_on_lag(text: &str) -> Result<OnLag, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "empty" => Ok(OnLag::Empty),
-        "stale" => Ok(OnLag::Stale),
-        _ => Err("write empty or stale".into()),
-    }
+    let all = [OnLag::Empty, OnLag::Stale, OnLag::Fail, OnLag::Through];
+    let named = all.into_iter().find(|on_lag| on_lag.name().eq_ignore_ascii_case(text));
+    named.ok_or_else(|| "write empty, stale, fail or through".into())
 }
 
 fn parse_mode(text: &str) -> Result<Mode, String> {

@@ -61,6 +61,8 @@ pub struct Catalog {
     grants_columns: bool,
     /// Whether any table mirrors one of a source.
     has_mirrors: bool,
+    /// Whether any table may refuse who reads it.
+    has_refusing: bool,
 }
 
 impl Catalog {
@@ -92,6 +94,7 @@ impl Catalog {
             prefixes: Vec::new(),
             grants_columns: false,
             has_mirrors: false,
+            has_refusing: false,
         };
         for table in others.into_iter().chain([built_in]) {
             if let Some(prefix) = table.def().options.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
@@ -99,6 +102,7 @@ impl Catalog {
             }
             catalog.grants_columns |= table.def().columns.iter().any(|column| !column.grants.is_empty());
             catalog.has_mirrors |= table.is_mirror();
+            catalog.has_refusing |= table.may_refuse();
             catalog.tables.insert(table.name().to_lowercase(), table);
         }
         let those = |is_one: fn(&TableDef) -> bool| {
@@ -122,6 +126,11 @@ impl Catalog {
     #[inline]
     pub fn has_mirrors(&self) -> bool {
         self.has_mirrors
+    }
+
+    /// Whether any table may refuse who reads it: a mirror, and one with `on_lag = 'fail'`.
+    pub fn has_refusing(&self) -> bool {
+        self.has_refusing
     }
 
     /// A table by its name, in any case.

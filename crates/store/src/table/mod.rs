@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 
 use crate::clock::{TICKS_PER_SECOND, Tick, moment_after};
 use crate::codec::KeyCodec;
-use crate::definition::{ColumnDef, Mode, TableDef, TypeMismatch};
+use crate::definition::{ColumnDef, Mode, OnLag, TableDef, TypeMismatch};
 use crate::error::WriteError;
 use crate::index::Index;
 use crate::index::elements::{ElementKeys, ElementsOf};
@@ -65,6 +65,8 @@ pub struct Table {
     indexes: Vec<Arc<Index>>,
     /// See [`Table::renews`].
     renews: bool,
+    /// See [`Table::may_withhold`].
+    may_withhold: bool,
     /// The schema version that rows are written under; 0: a materialized view's, which nobody writes by this handle.
     writes_under: u32,
     /// See [`Table::reads_through`].
@@ -114,6 +116,8 @@ pub(crate) struct TableState {
     /// See [`Table::is_whole`]: how many rows had been evicted when the source's were all here; `u64::MAX`: they are
     /// not. Relaxed: the rows are published before, each with an ordering of its own.
     pub(crate) whole_at: AtomicU64,
+    /// See [`Table::is_behind`]. Relaxed: it says of a moment that nobody can tell from the next.
+    pub(crate) behind: AtomicBool,
     pub(crate) next_row_id: AtomicI64,
     /// The next number of an identity column.
     pub(crate) next_number: AtomicI64,
@@ -257,6 +261,7 @@ impl Table {
         let computed_defaults = (0..def.columns.len()).filter(computed).collect();
         let layout = RowLayout::new(&def);
         let renews = def.options.refresh_before_ms.is_some() || def.options.stale_for_ms.is_some();
+        let may_withhold = renews || def.options.on_lag == OnLag::Fail;
         let writes_under = if def.materialized.is_some() { 0 } else { def.schema };
         let reads_through = def.options.query.is_some();
         Self {
@@ -271,6 +276,7 @@ impl Table {
             identity,
             indexes,
             renews,
+            may_withhold,
             writes_under,
             reads_through,
             state,
@@ -445,6 +451,13 @@ impl Table {
         self.renews
     }
 
+    /// Whether a `get` may miss a row that is there: where one client refreshes rows for all, and where nobody reads
+    /// while the source is not followed.
+    #[inline]
+    pub fn may_withhold(&self) -> bool {
+        self.may_withhold
+    }
+
     /// Whether missing rows are fetched from its source (`query`).
     #[inline]
     pub fn reads_through(&self) -> bool {
@@ -496,6 +509,27 @@ impl Table {
     pub fn set_whole(&self, whole: bool) {
         let at = if whole { self.evicted() } else { u64::MAX };
         self.state.whole_at.store(at, Ordering::Relaxed);
+    }
+
+    /// Whether the table's source is further behind than it may be. Only known where the table looks at that
+    /// (`on_lag`).
+    pub fn is_behind(&self) -> bool {
+        self.state.behind.load(Ordering::Relaxed)
+    }
+
+    /// Says whether it is.
+    pub fn set_behind(&self, behind: bool) {
+        self.state.behind.store(behind, Ordering::Relaxed);
+    }
+
+    /// Whether who reads it in SQL may be refused.
+    pub fn may_refuse(&self) -> bool {
+        self.is_mirror() || self.def.options.on_lag == OnLag::Fail
+    }
+
+    /// Whether nobody may read it now.
+    pub fn fails(&self) -> bool {
+        self.def.options.on_lag == OnLag::Fail && self.is_behind()
     }
 
     /// Rows that were evicted so far.
@@ -580,6 +614,7 @@ impl TableState {
             refreshes: OnceLock::new(),
             row_count: RowCount::new(),
             whole_at: AtomicU64::new(u64::MAX),
+            behind: AtomicBool::new(false),
             next_row_id: AtomicI64::new(1),
             next_number: AtomicI64::new(1),
             numbers_below: AtomicI64::new(0),
