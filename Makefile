@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: console-pictures install-client packages run test test-orms demo demo-replay pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
+.PHONY: console-pictures install-client packages run test test-orms demo demo-replay demo-source pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -33,6 +33,14 @@ demo:
 	@echo "Building sqlcached. The first time this takes five to ten minutes on two cores."
 	cargo build --release --package sqlcached
 	@exec python3 examples/demo/demo.py --program target/release/sqlcached $(ARGS)
+
+# A shop's PostgreSQL changes, and the cached pages follow, in the terminal. It needs python3 and PostgreSQL's programs.
+# ARGS adds flags: make demo-source ARGS='--every 1 --rate 1000'
+demo-source:
+	@python3 examples/demo-source/demo.py --check
+	@echo "Building sqlcached. The first time this takes five to ten minutes on two cores."
+	cargo build --release --package sqlcached
+	@exec python3 examples/demo-source/demo.py --program target/release/sqlcached $(ARGS)
 
 # Makes the pictures of docs/pictures again: diagrams from the journal's figures, and the demo in Chromium.
 pictures: tools

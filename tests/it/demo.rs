@@ -1,5 +1,5 @@
 //! `make demo`: the shop on memcached and on the daemon, in Debian's Chromium (`tests/drivers/demo/demo.js`). Figures
-//! that the browser shows are those that were counted, and nobody sees an old price.
+//! that the browser shows are those that were counted, and nobody sees an old price. And `make demo-source`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -21,8 +21,13 @@ impl Drop for Demo {
 }
 
 fn demo(arguments: &[&str]) -> Command {
+    program("examples/demo/demo.py", arguments)
+}
+
+/// A program in Python that does not hear of the settings of whoever runs the tests.
+fn program(path: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("python3");
-    command.arg("-B").arg(Path::new(ROOT).join("examples/demo/demo.py")).args(arguments);
+    command.arg("-B").arg(Path::new(ROOT).join(path)).args(arguments);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SQLCACHED_"))
     {
         command.env_remove(name);
@@ -85,4 +90,22 @@ fn the_demo_says_what_it_needs() {
         (Some(1), "/nowhere/sqlcached is not installed: make demo builds it\n")
     );
     assert_eq!(run(demo(&["--check"]).env("PATH", "/usr/bin:/bin")).0, Some(0));
+}
+
+/// `make demo-source`: a real PostgreSQL is changed by psql, and clients of memcached get each new page.
+#[test]
+fn the_demo_of_a_source() {
+    let demo = |arguments: &[&str]| program("examples/demo-source/demo.py", arguments);
+    assert_eq!(run(&mut demo(&["--check"])).0, Some(0));
+    let rounds = ["--program", PROGRAM, "--rounds", "3", "--every", "0.1"];
+    let (code, out, error) = run(&mut demo(&rounds));
+    assert_eq!(code, Some(0), "{out}{error}");
+    assert_eq!(out.matches("psql> UPDATE product SET price = ").count(), 3, "{out}");
+    assert_eq!(out.matches("      get product:").count(), 3, "{out}");
+    assert!(out.contains("3 changes; each new page was there"), "{out}");
+    let (code, _, error) = run(&mut demo(&["--program", "/nowhere/sqlcached"]));
+    assert_eq!(
+        (code, error.as_str()),
+        (Some(1), "/nowhere/sqlcached is not installed: make demo-source builds it\n")
+    );
 }
