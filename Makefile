@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: console-pictures install-client packages run test test-orms demo demo-replay demo-source pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
+.PHONY: console-pictures install-client packages run test test-orms demo demo-replay demo-source pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-expiry tools fmt tidy miri tsan
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -89,6 +89,11 @@ bench-sql: tools
 bench-sqlite:
 	cargo build --release --package sqlcached-bench
 	./target/release/sqlcached-bench sqlite $(ARGS)
+
+# The database behind: changes, misses that it answers, reads that are compared with it, a mirror, against PostgreSQL 15.
+bench-source: tools
+	cargo build --release --package sqlcached --package sqlcached-bench
+	./target/release/sqlcached-bench source $(ARGS)
 
 # Memory under sizes that move, a million rows that end together, mixes of times to live, expiry by an index; beside
 # memcached, three quarters of an hour. ARGS='--only due' runs a part, ARGS='--seconds 60' shortens the long ones.

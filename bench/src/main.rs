@@ -13,6 +13,7 @@
 //!     sqlcached-bench sql                        # PostgreSQL's protocol beside PostgreSQL and memcached
 //!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
 //!     sqlcached-bench expiry                     # memory under sizes that move, expiry of many rows, times to live
+//!     sqlcached-bench source                     # the database behind, a real PostgreSQL
 //!     sqlcached-bench tls                        # TLS beside memcached's
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
 //!     sqlcached-bench load --server 127.0.0.1:11211 --operation get --value-bytes 32
@@ -49,6 +50,7 @@ mod restart;
 mod server;
 mod shared;
 mod single;
+mod source;
 mod sql;
 mod sqlite;
 mod summary;
@@ -88,6 +90,8 @@ enum Command {
     Sql(sql::Options),
     /// Reads in shared memory beside LMDB and memcached.
     Shared(shared::Options),
+    /// The database behind: changes, misses that it answers, stale rows, a mirror.
+    Source(source::Options),
     /// TLS beside memcached's: requests, new connections, memory of idle ones.
     Tls(paired::Options),
     /// A daemon that is killed full of rows: how long until the first get, and until every row is checked.
@@ -118,6 +122,7 @@ fn main() -> ExitCode {
         Command::Expiry(options) => expiry::run(&options),
         Command::Sql(options) => sql::run(&options),
         Command::Shared(options) => shared::run(&options),
+        Command::Source(options) => source::run(&options),
         Command::Tls(options) => tls::run(&options),
         Command::Restart(options) => restart::run(&options),
         Command::Experiments(options) => experiments::run(&options),

@@ -71,6 +71,14 @@ impl Wire {
         self.finish().context(|| statements.chars().take(100).collect())
     }
 
+    /// The rows that a query gives, their values as text.
+    pub(crate) fn rows(&mut self, query: &str) -> Result<Vec<Vec<Option<String>>>> {
+        message(b'Q', &mut self.out, |body| text(query, body));
+        let mut rows = Vec::new();
+        self.finish_with(|body| rows.push(values(body))).context(|| query.to_owned())?;
+        rows.into_iter().collect::<Option<_>>().ok_or_else(|| Failure::new(format!("{query}: a row is cut")))
+    }
+
     /// Prepares a statement under a name.
     pub(crate) fn prepare(&mut self, name: &str, statement: &str) -> Result<()> {
         parse(name, statement, &mut self.out);
@@ -89,6 +97,11 @@ impl Wire {
 
     /// Sends what is put together and reads until the server is ready.
     fn finish(&mut self) -> Result<Done> {
+        self.finish_with(|_| ())
+    }
+
+    /// The same, with each row handed over.
+    fn finish_with(&mut self, mut row: impl FnMut(&[u8])) -> Result<Done> {
         self.stream.get_mut().write_all(&self.out)?;
         self.out.clear();
         let (mut done, mut error) = (Done::default(), None);
@@ -99,7 +112,10 @@ impl Wire {
                 Err(closed) => return Err(error.map_or(closed, Failure::new)),
             };
             match kind {
-                b'D' => done.rows += 1,
+                b'D' => {
+                    done.rows += 1;
+                    row(&body);
+                }
                 b'C' => done.affected = affected(&body),
                 b'E' => error = Some(error_message(&body)),
                 b'Z' => return error.map_or(Ok(done), |error| Err(Failure::new(error))),
@@ -120,6 +136,24 @@ impl Wire {
         self.stream.read_exact(&mut body)?;
         Ok((kind, body))
     }
+}
+
+/// The values of a row; `None` if it is cut.
+fn values(body: &[u8]) -> Option<Vec<Option<String>>> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut values = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            values.push(None);
+            rest = after;
+            continue;
+        };
+        let (value, after) = after.split_at_checked(length)?;
+        values.push(Some(String::from_utf8_lossy(value).into_owned()));
+        rest = after;
+    }
+    Some(values)
 }
 
 /// Makes a connection ready for [`request`]: the start, then both statements.
