@@ -34,6 +34,11 @@ fn the_metrics_follow_the_source() {
         ("transactions_total", 1.0),
         ("reconnects_total", 1.0),
         ("emptied_tables_total", 2.0),
+        ("updated_rows_total", 0.0),
+        ("misfits_total", 0.0),
+        ("checked_rows_total", 0.0),
+        ("differing_rows_total", 0.0),
+        ("queries_total", 0.0),
     ] {
         let found = of(&page, name);
         assert!(found.is_some_and(|found| found >= at_least), "{name}: {found:?}\n{page}");

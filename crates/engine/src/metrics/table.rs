@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use sql::{SOURCE_STATES, SourceFacts};
+use sql::{FetchFacts, SOURCE_STATES, SourceFacts};
 
 use super::Measured::{Count, Real, Spread};
 use super::MetricKind::{self, Counter, Gauge, Histogram};
@@ -308,6 +308,55 @@ pub static METRICS: &[Metric] = &[
         &["source"],
         "How often a table here was emptied because the source was not followed.",
         |figures, give| by_source(figures, give, |source| source.emptied),
+    ),
+    metric(
+        "sqlcached_source_updated_rows_total",
+        Counter,
+        &["source"],
+        "Rows here that took over the source's new values, in mode update or mirror.",
+        |figures, give| by_source(figures, give, |source| source.updated),
+    ),
+    metric(
+        "sqlcached_source_misfits_total",
+        Counter,
+        &["source"],
+        "Changes whose values do not fit the columns here.",
+        |figures, give| by_source(figures, give, |source| source.misfits),
+    ),
+    metric(
+        "sqlcached_source_checked_rows_total",
+        Counter,
+        &["source"],
+        "Sampled rows here that were compared with the source.",
+        |figures, give| by_source(figures, give, |source| source.checked),
+    ),
+    metric(
+        "sqlcached_source_differing_rows_total",
+        Counter,
+        &["source"],
+        "Those of them that were not as the source has them.",
+        |figures, give| by_source(figures, give, |source| source.differing),
+    ),
+    metric(
+        "sqlcached_source_queries_total",
+        Counter,
+        &["source"],
+        "Queries that fetched missing rows of the source.",
+        |figures, give| by_source(figures, give, |source| source.fetches.queries),
+    ),
+    metric(
+        "sqlcached_source_fills_total",
+        Counter,
+        &["source", "result"],
+        "Missing rows that clients waited for: stored, given to them and not stored, or not had.",
+        |figures, give| {
+            for source in &figures.sources {
+                let FetchFacts { fills, refused, failed, .. } = source.fetches;
+                for (result, count) in [("stored", fills), ("refused", refused), ("failed", failed)] {
+                    give(&[&source.name, result], Count(count));
+                }
+            }
+        },
     ),
     metric(
         "sqlcached_passwords_total",
