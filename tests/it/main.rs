@@ -40,6 +40,7 @@ mod settings;
 mod shared_memory;
 mod source_mirrors;
 mod source_modes;
+mod source_views;
 mod sources;
 mod stampede;
 mod start;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use auth::New;
 use sql::{
     DefaultGrants, Grant, HistoryFacts, Holder, Invalidation, InvalidationFacts, LockCall, LockFacts,
-    RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts,
-    SourceNote, SqlError, StatementFacts,
+    RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts, SourceColumn,
+    SourceFacts, SourceNote, SourceRows, SqlError, StatementFacts,
 };
 
-use store::definition::{ServerDef, TableDef};
+use store::definition::{MaterializedDef, ServerDef, TableDef};
 
 use crate::activity::{Happening, Who};
 use crate::engine::Engine;
@@ -27,6 +27,20 @@ impl Server for Engine {
 
     fn check_source(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
         self.sources.check(server, table)
+    }
+
+    fn describe_query(&self, server: &ServerDef, sql: &str) -> Result<Vec<SourceColumn>, SqlError> {
+        self.sources.behind(server)?.describe(server, sql)
+    }
+
+    fn run_query(
+        &self,
+        server: &ServerDef,
+        view: &MaterializedDef,
+        timeout: Duration,
+        rows: &mut dyn SourceRows,
+    ) -> Result<(), SqlError> {
+        self.sources.behind(server)?.run(server, view, timeout, rows)
     }
 
     fn sessions(&self) -> Vec<SessionFacts> {

@@ -85,7 +85,7 @@ pub use privilege::{COMMANDS, Command};
 pub use read_through::Arrival;
 pub use refusals::{Failure, Refusals};
 pub use session::Session;
-pub use sources::{SourceState, Sources};
+pub use sources::{Behind, SourceState, Sources};
 pub use sql_session::{
     ClientSink, CopyLayout, CopyOptions, Formats, JsonStatement, Outcome, Portal, Prepared, ResultColumn,
     SqlSession, SqlThreadContext, error_as_json, result_too_large,
@@ -99,8 +99,8 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
     Cancel, ColumnDescription, EncryptionFacts, Executor, Identity, Look, Notice, Piece, Rights, RowSink,
-    RuleRunner, SettingFacts, SourceFacts, SourceNote, SqlError, SqlType, TransactionStatus, ViewRunner,
-    give_memory_back, note_freed, split_statements,
+    RuleRunner, SettingFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError, SqlType,
+    TransactionStatus, ViewRunner, give_memory_back, note_freed, split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{

@@ -5,20 +5,33 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use sql::{SourceFacts, SourceNote, SqlError};
-use store::definition::{ServerDef, TableDef};
+use sql::{SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError};
+use store::definition::{MaterializedDef, ServerDef, TableDef};
 use store::{Clock, Table};
 
 use crate::fetches::FetchQueue;
 
-/// Asks a source whether it can tell what changes for a table, and give its rows.
-type Check = dyn Fn(&ServerDef, &TableDef) -> Result<Vec<SourceNote>, SqlError> + Send + Sync;
+/// Who has connections to the databases behind the cache.
+pub trait Behind: Send + Sync {
+    /// Asks a source whether it can tell what changes for a table, and give its rows.
+    fn check(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError>;
+    /// Asks a source which columns a query gives.
+    fn describe(&self, server: &ServerDef, sql: &str) -> Result<Vec<SourceColumn>, SqlError>;
+    /// Has a source run the query of a view, which may take so long.
+    fn run(
+        &self,
+        server: &ServerDef,
+        view: &MaterializedDef,
+        timeout: Duration,
+        rows: &mut dyn SourceRows,
+    ) -> Result<(), SqlError>;
+}
 
 /// All sources that run.
 #[derive(Default)]
 pub struct Sources {
     all: Mutex<Vec<Arc<SourceState>>>,
-    check: OnceLock<Box<Check>>,
+    behind: OnceLock<Box<dyn Behind>>,
 }
 
 impl fmt::Debug for Sources {
@@ -141,14 +154,19 @@ impl Sources {
         }
     }
 
-    /// Who asks a source whether it can tell what changes.
-    pub fn on_check(&self, check: Box<Check>) {
+    /// Who asks sources from now on.
+    pub fn attach(&self, behind: Box<dyn Behind>) {
         // Only the first counts: a process has one set of sources.
-        let _had = self.check.set(check);
+        let _had = self.behind.set(behind);
     }
 
     /// Asks that; a program without connections to sources believes everything.
     pub(crate) fn check(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
-        self.check.get().map_or(Ok(Vec::new()), |check| check(server, table))
+        self.behind.get().map_or(Ok(Vec::new()), |behind| behind.check(server, table))
+    }
+
+    /// Who asks a source for what only it knows.
+    pub(crate) fn behind(&self, server: &ServerDef) -> Result<&dyn Behind, SqlError> {
+        self.behind.get().map(|behind| &**behind).ok_or_else(|| sql::out_of_reach(server))
     }
 }

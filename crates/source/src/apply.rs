@@ -156,8 +156,12 @@ impl Applier {
         self.run(&target.empties)
     }
 
-    /// Makes all rows of a table invisible, in one step. Of a mirror nobody reads any.
+    /// Makes all rows of a table invisible, in one step. Of a mirror nobody reads any. A view is refreshed.
     pub(crate) fn empty(&mut self, target: &Target) -> Result<(), SqlError> {
+        if target.is_view() {
+            target.table.note_source_change();
+            return Ok(());
+        }
         self.engine.sources.spoil_fetches(&target.table, None);
         if target.is_mirror() {
             target.table.set_whole(false);

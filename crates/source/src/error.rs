@@ -57,9 +57,9 @@ impl From<Error> for SqlError {
     fn from(error: Error) -> Self {
         // The states that this crate and PostgreSQL give here; any other is a failure of the source.
         const STATES: &[&str] = &[
-            "08001", "08006", "08P01", "0A000", "22023", "28000", "28P01", "3D000", "42501", "42601",
-            "42701", "42703", "42704", "42804", "42830", "42883", "428C9", "42P01", "42P02", "53300",
-            "53400", "54000", "55000", "55006", "57014", "57P03", "HV00J",
+            "08001", "08006", "08P01", "0A000", "22023", "25006", "28000", "28P01", "3D000", "42501",
+            "42601", "42701", "42703", "42704", "42804", "42830", "42883", "428C9", "42P01", "42P02",
+            "53300", "53400", "54000", "55000", "55006", "57014", "57P03", "HV00J",
         ];
         let known = STATES.iter().find(|known| **known == error.state).copied();
         let mut made = Self::new(known.unwrap_or("HV000"), error.message);

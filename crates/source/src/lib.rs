@@ -33,6 +33,7 @@ mod stream;
 mod time;
 mod tls;
 mod values;
+mod views;
 mod wire;
 
 use std::sync::Arc;
@@ -40,8 +41,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use engine::{Engine, SourceFacts, SourceNote, SqlError};
-use store::definition::{Mode, ServerDef, TableDef, Wrapper};
+use engine::{Behind, Engine, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError};
+use store::definition::{MaterializedDef, Mode, ServerDef, TableDef, Wrapper};
 use store::{Catalog, Table};
 
 use apply::Applier;
@@ -52,6 +53,7 @@ use login::{Purpose, connect};
 use plan::{Plan, Target};
 use stream::Source;
 use time::now;
+use views::Pool;
 
 /// All sources. They end when this is dropped.
 #[derive(Debug)]
@@ -67,15 +69,17 @@ impl Sources {
     ///
     /// The system gives no thread.
     pub fn start(engine: &Arc<Engine>) -> std::io::Result<Self> {
-        engine.sources.on_check(Box::new(ask));
+        let views = Arc::new(Pool::default());
+        engine.sources.attach(Box::new(Databases(Arc::clone(&views))));
         let stop = Arc::new(AtomicBool::new(false));
         // Before anybody is served: what a source may have changed meanwhile is not believed.
         let mut applier = Applier::new(engine);
         let mut running = adjusted(engine, Vec::new(), &mut applier);
         catch_up(engine, &mut running, &mut applier);
         let (own, engine) = (Arc::clone(&stop), Arc::clone(engine));
-        let supervisor =
-            thread::Builder::new().name("sources".into()).spawn(move || supervise(&engine, running, &own))?;
+        let supervisor = thread::Builder::new()
+            .name("sources".into())
+            .spawn(move || supervise(&engine, running, &own, &views))?;
         Ok(Self { stop, supervisor: Some(supervisor) })
     }
 }
@@ -104,8 +108,34 @@ fn catch_up(engine: &Engine, running: &mut [Running], applier: &mut Applier) {
     }
 }
 
+/// What statements ask of sources, each time over a connection of its own or of the views'.
+struct Databases(Arc<Pool>);
+
+impl Behind for Databases {
+    fn check(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
+        ask(server, table)
+    }
+
+    fn describe(&self, server: &ServerDef, sql: &str) -> Result<Vec<SourceColumn>, SqlError> {
+        Ok(views::describe(server, sql)?)
+    }
+
+    fn run(
+        &self,
+        server: &ServerDef,
+        view: &MaterializedDef,
+        timeout: Duration,
+        rows: &mut dyn SourceRows,
+    ) -> Result<(), SqlError> {
+        self.0.run(server, view, timeout, rows)
+    }
+}
+
 /// Asks a source whether it can tell what changes. What should be done there comes back.
 fn ask(server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
+    if !table.follows_source() {
+        return Ok(Vec::new());
+    }
     if server.wrapper == Wrapper::MariaDb {
         refuse_of_mariadb(table)?;
         mariadb::ask(server, &table.dependences())?;
@@ -260,6 +290,7 @@ impl Running {
 
     fn distrust_one(&self, target: &Target, applier: &mut Applier) {
         match applier.distrust(target, false) {
+            Ok(()) if target.is_view() => {}
             Ok(()) => self.state.update(|facts| facts.emptied += 1),
             Err(error) => {
                 tracing::error!(source = %self.server.name, error = %error.message, "a table was not emptied");
@@ -287,7 +318,7 @@ fn lookers(engine: &Engine, server: &ServerDef) -> impl Iterator<Item = Arc<Tabl
     plan.targets.into_iter().filter(Target::looks_at_source).map(|target| target.table)
 }
 
-fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool) {
+fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool, views: &Pool) {
     let mut applier = Applier::new(engine);
     // Relaxed: the flag carries no data.
     while !stop.load(Ordering::Relaxed) {
@@ -295,6 +326,7 @@ fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool)
         for own in &mut running {
             own.distrust(engine, &mut applier);
         }
+        views.tend(&engine.store().catalog());
         thread::sleep(SUPERVISE_INTERVAL);
     }
     for own in running {
@@ -307,7 +339,8 @@ fn adjusted(engine: &Arc<Engine>, running: Vec<Running>, applier: &mut Applier) 
     let catalog = engine.store().catalog();
     let used = |server: &&Arc<ServerDef>| {
         let names = |name: &String| name.eq_ignore_ascii_case(&server.name);
-        catalog.tables().any(|table| table.def().options.source.as_ref().is_some_and(names))
+        let follows = |table: &Arc<Table>| table.def().follows_source();
+        catalog.tables().any(|table| follows(table) && table.def().options.source.as_ref().is_some_and(names))
     };
     let wanted: Vec<_> = catalog.servers().iter().filter(used).collect();
     let stays = |own: &Running| own.is_alive() && wanted.iter().any(|server| *own.server == ***server);

@@ -89,6 +89,21 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 30;
 /// Bytes that the buffer keeps between messages: a large row gives its memory back.
 pub(crate) const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
+/// How often who waits for an answer looks whether it is to go on.
+pub(crate) const ANSWER_LOOK: Duration = Duration::from_millis(50);
+
+/// Connections to a source that run queries of materialized views at once: a source has better things to do.
+pub(crate) const VIEW_CONNECTIONS: usize = 2;
+
+/// How long such a connection stays without a query: views that are refreshed each half a minute keep theirs.
+pub(crate) const VIEW_IDLE: Duration = Duration::from_mins(1);
+
+/// A source has so much longer than its own timeout to say that this has passed.
+pub(crate) const VIEW_GRACE: Duration = Duration::from_secs(2);
+
+/// Rows of such a query between two looks whether it is to go on: a millisecond or two.
+pub(crate) const VIEW_LOOK_ROWS: u64 = 1_000;
+
 /// Most rows of an answer beside the stream: columns and tables of a publication.
 pub(crate) const ANSWER_ROWS_MAX: usize = 100_000;
 

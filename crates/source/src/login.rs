@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 use store::definition::ServerDef;
@@ -15,6 +15,9 @@ use crate::socket::Stream;
 use crate::time::now;
 use crate::tls;
 use crate::wire::Connection;
+
+/// The code of a request to cancel.
+const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +36,29 @@ pub(crate) fn own_name() -> &'static str {
 
 /// Connects to a server as its user mapping says.
 pub(crate) fn connect(server: &ServerDef, purpose: Purpose) -> Result<Connection, Error> {
-    let timeout = server.option("connect_timeout").and_then(|seconds| seconds.parse().ok());
-    let timeout = timeout.map_or(CONNECT_TIMEOUT, Duration::from_secs);
-    let until = now() + timeout;
+    let until = now() + timeout_of(server);
+    let mut connection = Connection::over(reach(server)?)?;
+    log_in(&mut connection, server, purpose, until)?;
+    Ok(connection)
+}
+
+/// Has a server end the statement that runs on a connection. Nobody answers that.
+pub(crate) fn cancel(server: &ServerDef, connection: &Connection) -> Result<(), Error> {
+    let Some(secret) = &connection.secret else { return Ok(()) };
+    let mut bytes = BytesMut::new();
+    bytes.put_u32(8 + u32::try_from(secret.len()).unwrap_or(0));
+    bytes.put_u32(CANCEL_REQUEST);
+    bytes.put_slice(secret);
+    Ok(reach(server)?.write_all(&bytes)?)
+}
+
+fn timeout_of(server: &ServerDef) -> Duration {
+    let said = server.option("connect_timeout").and_then(|seconds| seconds.parse().ok());
+    said.map_or(CONNECT_TIMEOUT, Duration::from_secs)
+}
+
+fn reach(server: &ServerDef) -> Result<Stream, Error> {
+    let timeout = timeout_of(server);
     let host = server.option("host").unwrap_or("localhost");
     let port = server.option("port").and_then(|port| port.parse().ok()).unwrap_or(5432);
     let mut stream = if host.starts_with('/') {
@@ -48,9 +71,7 @@ pub(crate) fn connect(server: &ServerDef, purpose: Purpose) -> Result<Connection
     if mode != "disable" {
         stream = encrypted(stream, server, host, mode)?;
     }
-    let mut connection = Connection::over(stream)?;
-    log_in(&mut connection, server, purpose, until)?;
-    Ok(connection)
+    Ok(stream)
 }
 
 fn log_in(
@@ -84,6 +105,7 @@ fn log_in(
         match frame.tag {
             b'R' => prove(connection, &frame.body, mapping.password(), until)
                 .map_err(|error| explained(error, server))?,
+            b'K' => connection.secret = Some(frame.body),
             b'Z' => return Ok(()),
             _ => {}
         }

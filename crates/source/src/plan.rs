@@ -109,6 +109,11 @@ impl Target {
         self.table.def().options.on_lag.looks_at_source()
     }
 
+    /// Whether it is a view that is refreshed when the source's table changes.
+    pub(crate) fn is_view(&self) -> bool {
+        self.table.def().materialized.is_some()
+    }
+
     /// Whether it has all rows of the source's table.
     pub(crate) fn is_mirror(&self) -> bool {
         self.inserts.is_some()

@@ -21,6 +21,14 @@ pub(crate) struct Described {
 /// The values of a row; none is NULL.
 pub(crate) type Cells<'r> = [Option<&'r [u8]>];
 
+/// Takes the rows of a query.
+pub(crate) trait Rows {
+    /// The next row.
+    fn row(&mut self, cells: &Cells<'_>) -> Result<(), Error>;
+    /// Whether the query is to go on: asked while nothing comes.
+    fn look(&mut self) -> Result<(), Error>;
+}
+
 impl Connection {
     /// Prepares a statement under a name, and says what it takes and gives.
     pub(crate) fn prepare(&mut self, name: &str, sql: &str, until: Instant) -> Result<Described, Error> {
@@ -49,6 +57,34 @@ impl Connection {
         until: Instant,
         take: &mut dyn FnMut(&Cells<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.run(name, parameters)?;
+        self.each_answer(until, |frame| match frame.tag {
+            b'D' => take(&cells_of(&frame.body)?),
+            _ => Ok(()),
+        })
+    }
+
+    /// Runs a prepared statement without parameters, and gives each of its rows to `rows`.
+    pub(crate) fn fetch_all(&mut self, name: &str, until: Instant, rows: &mut dyn Rows) -> Result<(), Error> {
+        self.run(name, &[])?;
+        let mut result = Ok(());
+        loop {
+            match self.answer_while(until, &mut || rows.look()) {
+                Ok(frame) if frame.tag == b'Z' => return result,
+                Ok(frame) if frame.tag == b'D' => {
+                    let taken = cells_of(&frame.body).and_then(|cells| rows.row(&cells));
+                    // Nobody wants the rest, whose end is not known.
+                    taken.inspect_err(|_| self.give_up())?;
+                }
+                Ok(_) => {}
+                Err(error) if self.is_broken() => return Err(error),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+    }
+
+    /// Has a prepared statement run.
+    fn run(&mut self, name: &str, parameters: &Cells<'_>) -> Result<(), Error> {
         let mut bytes = BytesMut::new();
         let write = |value: Option<&[u8]>, out: &mut BytesMut| {
             out.extend_from_slice(value.unwrap_or_default());
@@ -58,11 +94,7 @@ impl Connection {
             .map_err(|_| Error::new("54000", "the parameters of a query are too large"))?;
         frontend::execute("", 0, &mut bytes)?;
         frontend::sync(&mut bytes);
-        self.send(&bytes)?;
-        self.each_answer(until, |frame| match frame.tag {
-            b'D' => take(&cells_of(&frame.body)?),
-            _ => Ok(()),
-        })
+        self.send(&bytes)
     }
 
     /// Meets all answers until the next question may come. An error of the statement, or of `meet`, is returned then.

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use postgres_protocol::message::frontend;
 
 use crate::error::Error;
-use crate::limits::{ANSWER_ROWS_MAX, ANSWER_TIMEOUT, MESSAGE_BYTES_MAX};
+use crate::limits::{ANSWER_LOOK, ANSWER_ROWS_MAX, ANSWER_TIMEOUT, MESSAGE_BYTES_MAX};
 use crate::socket::{Inbox, Stream};
 use crate::time::now;
 
@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     inbox: Inbox,
     /// Nothing more comes, or not in time: what follows would answer another question.
     broken: bool,
+    /// What a request to cancel its statement proves itself with: the process there, and a secret.
+    pub(crate) secret: Option<Bytes>,
 }
 
 /// A message: its tag, and what stands behind its length.
@@ -34,7 +36,7 @@ pub(crate) struct Frame {
 
 impl Connection {
     pub(crate) fn over(stream: Stream) -> Result<Self, Error> {
-        Ok(Self { inbox: Inbox::over(stream)?, broken: false })
+        Ok(Self { inbox: Inbox::over(stream)?, broken: false, secret: None })
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -80,16 +82,32 @@ impl Connection {
         self.broken
     }
 
+    /// What is still to come answers nobody.
+    pub(crate) fn give_up(&mut self) {
+        self.broken = true;
+    }
+
     /// The next message that answers; an error that was sent is one.
     pub(crate) fn answer(&mut self, until: Instant) -> Result<Frame, Error> {
-        // Until a message has come.
-        self.broken = true;
+        self.answer_while(until, &mut || Ok(()))
+    }
+
+    /// The same; while nothing comes, `look` says whether it is to be waited for.
+    pub(crate) fn answer_while(
+        &mut self,
+        until: Instant,
+        look: &mut dyn FnMut() -> Result<(), Error>,
+    ) -> Result<Frame, Error> {
         loop {
+            // Until a message has come.
+            self.broken = true;
             let left = until.saturating_duration_since(now());
-            let frame = if left.is_zero() { self.take_frame()? } else { self.next_within(left)? };
+            let frame =
+                if left.is_zero() { self.take_frame()? } else { self.next_within(left.min(ANSWER_LOOK))? };
             self.broken = frame.is_none();
             match frame {
-                None => return Err(Error::connection("the source does not answer")),
+                None if left.is_zero() => return Err(Error::connection("the source does not answer")),
+                None => look()?,
                 Some(frame) if frame.tag == ERROR => return Err(error_of(&frame.body)),
                 Some(frame) if ASIDE.contains(&frame.tag) => {}
                 Some(frame) => return Ok(frame),

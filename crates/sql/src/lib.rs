@@ -91,7 +91,8 @@ pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
     Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, FetchFacts, HistoryFacts, InvalidationFacts,
     OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts,
-    SourceFacts, SourceNote, StatementFacts, oid_of_table, preset_setting,
+    SourceColumn, SourceFacts, SourceNote, SourceRows, StatementFacts, oid_of_table, out_of_reach,
+    preset_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;

@@ -97,7 +97,7 @@ fn columns_have_the_names_and_types_that_are_asked_for() {
         ("CREATE MATERIALIZED VIEW w WITH (ttl = '1 s') AS SELECT 1 AS x", "22023"),
         ("CREATE MATERIALIZED VIEW w WITH (refresh = '10 ms') AS SELECT 1 AS x", "22023"),
         ("CREATE MATERIALIZED VIEW w WITH (refresh_on = 'nowhere') AS SELECT 1 AS x", "42P01"),
-        ("CREATE MATERIALIZED VIEW w WITH (source = 'pg') AS SELECT 1 AS x", "22023"),
+        ("CREATE MATERIALIZED VIEW w WITH (source = 'pg') AS SELECT 1 AS x", "42704"),
         ("CREATE TABLE w (a INT) WITH (refresh = '10 s')", "22023"),
     ] {
         assert_eq!(error(&mut db, sql).0, state, "{sql}");

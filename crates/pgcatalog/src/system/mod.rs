@@ -48,8 +48,8 @@ pub use self::relation::modifier;
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{
     Counts, DefaultGrants, EncryptionFacts, FetchFacts, HistoryFacts, InvalidationFacts, OWNER, RefusalFacts,
-    RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts, SourceFacts,
-    SourceNote, StatementFacts,
+    RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts, SourceColumn,
+    SourceFacts, SourceNote, SourceRows, StatementFacts, out_of_reach,
 };
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 

@@ -9,7 +9,8 @@ use sqltext::error::{SqlError, state};
 use crate::advisory::{LockCall, LockFacts};
 use crate::session::{Holder, Rights};
 use sqltext::grant::Kind;
-use store::definition::{Grant, ServerDef, TableDef};
+use store::definition::{Grant, MaterializedDef, ServerDef, TableDef};
+use store::value::ValueRef;
 
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +47,17 @@ pub struct SessionFacts {
 
 /// What is to be known of a source, and what to do about it there.
 pub type SourceNote = (String, &'static str);
+
+/// A column that a query of a source gives: its name, and the number of its type.
+pub type SourceColumn = (String, u32);
+
+/// Takes the rows that a query of a source gives.
+pub trait SourceRows {
+    /// A row, whose values are as the columns' types have them here.
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
+    /// Whether the query is to go on: asked while nothing comes. An error ends it.
+    fn look(&mut self) -> Result<(), SqlError>;
+}
 
 /// What a source may do.
 pub const SOURCE_STATES: [&str; 5] = ["connecting", "copying", "streaming", "lagging", "lost"];
@@ -490,6 +502,24 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn source_applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool>;
     /// Asks such a database whether it can tell every change that a table depends on, and what its query gives.
     fn check_source(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError>;
+    /// Asks such a database which columns a query gives.
+    fn describe_query(&self, server: &ServerDef, sql: &str) -> Result<Vec<SourceColumn>, SqlError>;
+    /// Has such a database run the query of a materialized view, which may take so long, and takes its rows.
+    fn run_query(
+        &self,
+        server: &ServerDef,
+        view: &MaterializedDef,
+        timeout: Duration,
+        rows: &mut dyn SourceRows,
+    ) -> Result<(), SqlError>;
+}
+
+/// Nobody here connects to databases behind the cache: a daemon that starts does so when its tables are made.
+pub fn out_of_reach(server: &ServerDef) -> SqlError {
+    let name = &server.name;
+    let message =
+        format!("server \"{name}\" is not connected yet: views over its tables are no part of init_file");
+    SqlError::new(state::NOT_IN_STATE, message).with_hint("make the view when the daemon serves")
 }
 
 /// An executor by itself, without a daemon around it.
@@ -598,5 +628,19 @@ impl Server for NoServer {
 
     fn check_source(&self, _: &ServerDef, _: &TableDef) -> Result<Vec<SourceNote>, SqlError> {
         Ok(Vec::new())
+    }
+
+    fn describe_query(&self, server: &ServerDef, _: &str) -> Result<Vec<SourceColumn>, SqlError> {
+        Err(out_of_reach(server))
+    }
+
+    fn run_query(
+        &self,
+        server: &ServerDef,
+        _: &MaterializedDef,
+        _: Duration,
+        _: &mut dyn SourceRows,
+    ) -> Result<(), SqlError> {
+        Err(out_of_reach(server))
     }
 }

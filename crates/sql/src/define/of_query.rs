@@ -54,7 +54,7 @@ fn is_mixed(core: &Core, sql: &str, views: usize) -> bool {
 
 /// A name for a column: an expression is named by its text, cut to what a name may have; of two of one name the second
 /// is numbered, as in SQLite.
-fn free_name(known: &[ColumnDef], name: &str) -> String {
+pub(super) fn free_name(known: &[ColumnDef], name: &str) -> String {
     let taken = |name: &str| known.iter().any(|known| known.name.eq_ignore_ascii_case(name));
     let whole = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
     if !taken(whole) {

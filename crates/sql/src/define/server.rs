@@ -1,17 +1,20 @@
 //! Foreign servers and user mappings: `CREATE SERVER`, `CREATE USER MAPPING`, their changes and their end.
 
+use std::sync::Arc;
+
 use pgcatalog::session::Holder;
 use sqltext::definition::{CreateServer, MappingOf, Name, OptionChange, ServerAlteration, ServerStatement};
 use sqltext::grant::{GrantedTo, Privileges};
 use sqltext::role::RoleRef;
 use store::definition::{Access, MappingDef, ServerDef, ServerOption, TableDef, Wrapper};
-use store::{Catalog, DdlError, ServerChange};
+use store::{Catalog, DdlError, ServerChange, Table};
 
 use super::grant::named;
 use super::rights::no_owner;
 use super::{Defined, Note, Undo};
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 use crate::needs::denied;
 
 pub(super) fn run(core: &Core, statement: &ServerStatement) -> Result<Defined, SqlError> {
@@ -47,31 +50,40 @@ pub(super) fn check(catalog: &Catalog, holder: &Holder, statement: &ServerStatem
 /// Asks the source of a table whether it can tell what the table depends on, and whether this session may have that.
 pub(super) fn check_source(core: &Core, def: &TableDef) -> Result<Vec<Note>, SqlError> {
     let Some(name) = &def.options.source else { return Ok(Vec::new()) };
-    let server = known(core, name)?;
-    let holder = core.system.identity().holder();
-    if !holder.rights.superuser && !holder.owns(&server.access) {
-        return Err(denied("foreign server", name));
-    }
+    let server = usable(core, name)?;
     def.validate()?;
     let notes = core.system.server().check_source(server, def)?;
     Ok(notes.into_iter().map(|(message, hint)| Note::hinted(message, hint)).collect())
 }
 
-/// The tables whose rows depend on a server.
-fn users_of(core: &Core, server: &ServerDef) -> Vec<String> {
+/// A server that this session may ask.
+pub(super) fn usable<'c>(core: &'c Core, name: &str) -> Result<&'c ServerDef, SqlError> {
+    let server = known(core, name)?;
+    let holder = core.system.identity().holder();
+    if !holder.rights.superuser && !holder.owns(&server.access) {
+        return Err(denied("foreign server", name));
+    }
+    Ok(server)
+}
+
+/// A table whose rows depend on a server.
+fn user_of<'c>(core: &'c Core, server: &ServerDef) -> Option<&'c Arc<Table>> {
     let uses = |name: &String| name.eq_ignore_ascii_case(&server.name);
-    let tables = core.catalog.tables().filter(|table| table.def().options.source.as_ref().is_some_and(uses));
-    tables.map(|table| table.name().to_owned()).collect()
+    core.catalog.tables().find(|table| table.def().options.source.as_ref().is_some_and(uses))
 }
 
 /// Tables name their server, so it stays, and keeps its name, as long as they do.
 fn refuse_used(core: &Core, server: &ServerDef, what: &str) -> Result<(), SqlError> {
-    let Some(table) = users_of(core, server).into_iter().next() else { return Ok(()) };
-    let name = &server.name;
+    let Some(user) = user_of(core, server) else { return Ok(()) };
+    let (name, table) = (&server.name, user.name());
+    let (kind, hint) = match user.def().source_of_view() {
+        Some(_) => (MATERIALIZED, format!("DROP MATERIALIZED VIEW {table} first")),
+        None => ("table", format!("ALTER TABLE {table} RESET (source, depends) first")),
+    };
     let message = format!("cannot {what} server {name} because other objects depend on it");
     Err(SqlError::new(state::DEPENDED_ON, message)
-        .with_detail(format!("table {table} depends on server {name}"))
-        .with_hint(format!("ALTER TABLE {table} RESET (source, depends) first")))
+        .with_detail(format!("{kind} {table} depends on server {name}"))
+        .with_hint(hint))
 }
 
 fn create(core: &Core, wanted: &CreateServer) -> Result<Defined, SqlError> {

@@ -60,6 +60,14 @@ impl<'w> Words<'w> {
         written::qualified(&self.core.catalog, sql, tokens.get(part.tokens.clone()).unwrap_or_default())
     }
 
+    /// A query as it is written.
+    pub(super) fn written(&self, part: &Part<Read>) -> String {
+        let Definition { sql, tokens, .. } = self.definition;
+        let tokens = tokens.get(part.tokens.clone()).unwrap_or_default();
+        let ends = tokens.first().zip(tokens.last()).map(|(first, last)| first.start..last.end());
+        ends.and_then(|range| sql.get(range)).unwrap_or_default().to_owned()
+    }
+
     /// Whether these tokens have a parameter.
     pub(super) fn have_parameter(&self, tokens: &Range<usize>) -> bool {
         self.definition.tokens[tokens.clone()].iter().any(|token| token.kind == Kind::Parameter)

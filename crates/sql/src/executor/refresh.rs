@@ -2,14 +2,19 @@
 //! those of the view. Whatever fails leaves the rows that are there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use pgcatalog::system::SourceRows;
 use sqltext::literals::StatementText;
 use store::Table;
+use store::definition::MaterializedDef;
+use store::value::ValueRef;
 
 use super::{Done, Executor};
 use crate::define::materialized;
+use crate::done::RowSink;
 use crate::error::{SqlError, state};
-use crate::limits::{GIVEN_UP_MAX, REFRESH_LOOK};
+use crate::limits::{GIVEN_UP_MAX, REFRESH_LOOK, REFRESH_TIMEOUT};
 use crate::session::Session;
 use crate::write::ViewRows;
 
@@ -88,6 +93,9 @@ impl Executor {
     /// The rows that a view's query gives to the view's owner.
     fn rows_of(&mut self, session: &Session, view: &Arc<Table>) -> Result<ViewRows, SqlError> {
         let Some(query) = &view.def().materialized else { return Err(SqlError::unknown_table(view.name())) };
+        if let Some(source) = view.def().source_of_view() {
+            return self.rows_of_source(source, view, query);
+        }
         let mut own = Session::new();
         own.set_identity(self.owner_of(view)?);
         self.choose_executor(&own);
@@ -107,5 +115,39 @@ impl Executor {
         self.choose_executor(session);
         self.meet(session);
         result
+    }
+
+    /// The rows that a source gives for a view's query.
+    fn rows_of_source(
+        &self,
+        source: &str,
+        view: &Arc<Table>,
+        query: &MaterializedDef,
+    ) -> Result<ViewRows, SqlError> {
+        let core = &self.core;
+        let server = core.catalog.server(source).ok_or_else(|| {
+            SqlError::new(state::UNKNOWN_OBJECT, format!("server \"{source}\" does not exist"))
+        })?;
+        let timeout = view.def().options.refresh_timeout_ms.map_or(REFRESH_TIMEOUT, Duration::from_millis);
+        let rows = ViewRows::new(&core.store, &core.catalog, view);
+        let mut rows = FromSource { rows, look: || core.sight.check_watch() };
+        core.system.server().run_query(server, query, timeout, &mut rows)?;
+        Ok(rows.rows)
+    }
+}
+
+/// Takes the rows of a source, as long as the statement is to go on.
+struct FromSource<L> {
+    rows: ViewRows,
+    look: L,
+}
+
+impl<L: FnMut() -> Result<(), SqlError>> SourceRows for FromSource<L> {
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.rows.row(values)
+    }
+
+    fn look(&mut self) -> Result<(), SqlError> {
+        (self.look)()
     }
 }

@@ -154,6 +154,10 @@ impl Store {
                 format!("table \"{BUILT_IN}\" holds all keys without the prefix of another table"),
             ));
         }
+        if def.source_of_view() != table.def().source_of_view() {
+            let message = "the source of a materialized view cannot change; create the view again";
+            return Err(ddl("0A000", message.into()));
+        }
         check_prefix(&catalog, &def, Some(table.id()))?;
         if def.options.shared_memory != table.def().options.shared_memory {
             if let Some(view) = &mut def.materialized {

@@ -14,7 +14,7 @@ impl Store {
     /// query does not see, has the view refreshed again.
     pub fn begin_refresh(&self, view: &Table) -> Refresh {
         let refresh = self.new_refresh(view);
-        if view.def().options.refresh_on.is_some() {
+        if view.def().is_view_of_ours() && view.def().options.refresh_on.is_some() {
             // Who was counted already may not be seen yet: commits until they end, others while they have a shard.
             drop(self.committing.write());
             for shard in &self.shards {

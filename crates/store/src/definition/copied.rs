@@ -25,8 +25,16 @@ impl TableDef {
         if let Some(copied) = self.copied() {
             return vec![copied.on];
         }
-        let all = self.options.depends.as_deref().and_then(|text| Dependence::read_all(text).ok());
+        let options = &self.options;
+        let text = if self.source_of_view().is_some() { &options.refresh_on } else { &options.depends };
+        let all = text.as_deref().and_then(|text| Dependence::read_all(text).ok());
         all.unwrap_or_default()
+    }
+
+    /// Whether changes of its source matter to it: not to a view that is refreshed by time alone.
+    pub fn follows_source(&self) -> bool {
+        let view = self.source_of_view().is_some();
+        self.options.source.is_some() && (!view || self.options.refresh_on.is_some())
     }
 
     /// Where its rows come from, unless changes only invalidate them.

@@ -390,8 +390,8 @@ impl TableDef {
 
     fn validate_options(&self) -> Result<(), DefinitionError> {
         self.options.validate()?;
-        self.validate_mode()?;
         self.validate_refresh()?;
+        self.validate_mode()?;
         self.validate_tags()?;
         if self.options.query.is_some() && self.has_row_id() {
             return Err(DefinitionError::invalid(

@@ -200,11 +200,6 @@ impl TableOptions {
         if self.weight.is_some_and(|weight| !WEIGHTS.contains(&weight)) {
             return Err(DefinitionError::invalid("a weight is a number from 0.01 to 100"));
         }
-        if self.source.is_some() != self.depends.is_some() {
-            return Err(DefinitionError::invalid(
-                "source and depends go together: a server, and which tables there rows depend on",
-            ));
-        }
         if self.depends.as_deref().is_some_and(|text| Dependence::read_all(text).is_err()) {
             return Err(DefinitionError::invalid("depends cannot be read"));
         }
@@ -393,7 +388,7 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "source",
-        meaning: "the foreign server whose changes invalidate rows of this table",
+        meaning: "the foreign server whose changes invalidate rows of this table, or which runs the query of this materialized view",
         parse: |options, text, _| parse_source(text).map(|source| options.source = Some(source)),
         reset: |options| options.source = None,
         print: |options, _| options.source.clone(),
@@ -437,7 +432,7 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "refresh_on",
-        meaning: "a materialized view is refreshed when one of these tables changes ('product, orders')",
+        meaning: "a materialized view is refreshed when one of these tables changes, which are its source's where it has one ('product, orders')",
         parse: |options, text, _| parse_refresh_on(text).map(|tables| options.refresh_on = tables),
         reset: |options| options.refresh_on = None,
         print: |options, _| options.refresh_on.clone(),

@@ -47,6 +47,9 @@ impl Schema {
 
 /// Where the tables stand that have a view refreshed; one that is not there stands nowhere.
 fn standings(catalog: &Catalog, view: &Table) -> Vec<Option<Standing>> {
+    if view.def().source_of_view().is_some() {
+        return vec![Some(view.source_standing())];
+    }
     view.def()
         .options
         .refresh_tables()

@@ -1,6 +1,6 @@
 //! What is known of the refreshes of a materialized view.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -57,6 +57,9 @@ pub(crate) struct Refreshes {
     stale: AtomicBool,
     /// The tick at which the query of its rows began; 0: another process asked it. Relaxed: a figure of this moment.
     as_of: AtomicU32,
+    /// How often tables of its source changed, or may have changed. Release by who has read a change in the stream,
+    /// Acquire by who begins a refresh: a refresh that counted the change asks the source after that showed it.
+    changes: AtomicU64,
     plan: Mutex<Plan>,
 }
 
@@ -151,6 +154,22 @@ impl Table {
             refreshes.stale.store(true, Ordering::Relaxed);
         }
         wanted && plan.rests_until <= now
+    }
+
+    /// A table of its source changed, or may have.
+    pub fn note_source_change(&self) {
+        if let Some(refreshes) = self.refreshes() {
+            // Release: pairs with the Acquire of `source_standing`.
+            refreshes.changes.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Where the tables of its source stand.
+    pub(crate) fn source_standing(&self) -> Standing {
+        // Acquire: pairs with the Release of `note_source_change`.
+        Standing::of_changes(
+            self.refreshes().map_or(0, |refreshes| refreshes.changes.load(Ordering::Acquire)),
+        )
     }
 
     /// Asks for a refresh as soon as may be.

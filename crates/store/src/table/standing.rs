@@ -12,6 +12,11 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// So many times a table of a source was changed, or may have been.
+    pub(crate) fn of_changes(count: u64) -> Self {
+        Self { row_count: [0; 3], written: count }
+    }
+
     pub(crate) fn of(table: &Table) -> Self {
         // Relaxed: who compares two of them took every shard's lock in between.
         let written = table.state.counters.written.load(Ordering::Relaxed);

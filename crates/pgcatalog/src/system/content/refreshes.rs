@@ -29,6 +29,7 @@ pub(super) fn views(system: &System, rows: &mut Rows) {
             ("populated", flag(view.populated)),
             ("stale", flag(table.is_stale_view())),
             ("rows", int(table.stats().rows)),
+            ("source", optional(def.source_of_view())),
             ("refresh", optional(refresh.as_deref())),
             ("refresh_on", optional(def.options.refresh_on.as_deref())),
             ("refreshes", int(figures.refreshes)),

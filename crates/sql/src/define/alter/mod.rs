@@ -172,8 +172,9 @@ impl Change<'_> {
     ) -> Result<(), SqlError> {
         // Before the lock of the definitions is taken: a source is asked over the network.
         let mut wanted = self.def()?;
-        let of_source =
-            |of: &TableOptions| (of.source.clone(), of.depends.clone(), of.mode, of.query.clone());
+        let of_source = |of: &TableOptions| {
+            (of.source.clone(), of.depends.clone(), of.mode, of.query.clone(), of.refresh_on.clone())
+        };
         let before = of_source(&wanted.options);
         change(&mut wanted.options, &wanted.columns)?;
         materialized::check_refreshed_on(self.core, &wanted)?;
