@@ -124,7 +124,7 @@ pub use mapped::{Ends, Mapped};
 pub use read::gather::Gathered;
 pub use read::pin::PinnedRow;
 pub use read::prefetch::Foreseen;
-pub use read::{Lookup, RowRead, Seen};
+pub use read::{Lookup, Place, RowRead, Seen};
 pub use reader::Reader;
 pub use reader::wait::Ticket;
 #[cfg(any(test, feature = "record"))]

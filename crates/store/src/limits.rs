@@ -19,6 +19,13 @@ pub const COMMIT_ROWS_MAX: usize = 4_000_000;
 /// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
 pub(crate) const UNKEPT_ROWS_MAX: usize = 1_024;
 
+/// Rows of a commit that leave the ordered indexes together: enough that most leaves give up several entries at once,
+/// and a few milliseconds in which the segments of these rows are not emptied.
+pub(crate) const LEAVING_ROWS_MAX: usize = 16_384;
+
+/// Entries that leave an ordered index under one hold of its lock: some ten microseconds.
+pub(crate) const LEAVING_ENTRIES_MAX: usize = 128;
+
 /// Expiry rules of one table at most: each is a search of its own, again and again.
 pub(crate) const RULES_MAX: usize = 32;
 

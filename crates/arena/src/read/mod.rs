@@ -64,6 +64,30 @@ impl InFile for Seen {
     }
 }
 
+impl Seen {
+    /// Where the row lies.
+    #[inline]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+}
+
+/// Where a row was copied from. A place and its generation name one row for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it lay.
+    pub location: Location,
+    /// The generation of its unit then.
+    pub generation: u64,
+}
+
+impl InFile for Place {
+    #[inline]
+    fn is_in_shared(self) -> bool {
+        self.location.is_in_shared()
+    }
+}
+
 impl Arena {
     /// Finds a row without a lock. A hit writes nothing. A chain that an earlier process left is busy until it is
     /// proved.
@@ -101,6 +125,23 @@ impl Arena {
             && self.generation(inner).load(Ordering::Relaxed) == generation;
         let head = is_there.then(|| self.parse(inner))??;
         Some((Entry { slot, location }, head))
+    }
+
+    /// The row that was copied from a place, if a slot of its hash still names it: what [`Arena::find_row`] would find,
+    /// without a look at the key.
+    #[inline]
+    pub fn find_place(&self, token: &ShardToken, hash: Hash, place: &Place) -> Option<(Seen, RowHead)> {
+        let &Place { location, generation } = place;
+        let seen = Seen { slot: self.find_location(token, hash, location)?, location, generation };
+        self.find_seen(token, &seen).map(|(_, head)| (seen, head))
+    }
+
+    /// What was found under the lock of a shard, to find it again under the next one.
+    #[inline]
+    pub fn seen(&self, _token: &ShardToken, entry: Entry) -> Seen {
+        // Relaxed: no segment is recycled while a slot names a row in it, and slots are the caller's now.
+        let generation = self.generation(entry.location.in_file()).load(Ordering::Relaxed);
+        Seen { slot: entry.slot, location: entry.location, generation }
     }
 }
 

@@ -156,9 +156,8 @@ fn remove_listed(
             Err(WriteError::Lost(lost)) => {
                 core.sight.check_watch()?;
                 let view = core.view();
-                list = list.judged_anew(&lost, |key| {
-                    let there = view.get(table, key, row)? && is_meant(row);
-                    Ok::<_, SqlError>(there.then(|| row.cas()))
+                list = list.judged_anew(&lost, row, |key, row| {
+                    Ok::<_, SqlError>(view.get(table, key, row)? && is_meant(row))
                 })?;
             }
             Err(error) => return Err(error.into()),

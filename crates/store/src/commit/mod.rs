@@ -11,13 +11,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead};
+use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead, Seen};
 use parking_lot::{MutexGuard, RwLock};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
 pub use crate::limits::COMMIT_ROWS_MAX;
-use crate::limits::UNKEPT_ROWS_MAX;
+use crate::limits::{LEAVING_ROWS_MAX, UNKEPT_ROWS_MAX};
 use crate::memory::place::{EVICTIONS_PER_WRITE, Placed};
 use crate::mutation::Mutation;
 use crate::row::new::NewRow;
@@ -27,6 +27,7 @@ use crate::rows::Rows;
 use crate::table::Table;
 use crate::table::removal_event::Cause;
 use crate::versions::commit::{Commit, Staged, StagedRows};
+use crate::versions::leaving::Leaving;
 use crate::versions::shard::{Mark, Shard};
 
 mod firm;
@@ -36,7 +37,7 @@ pub(crate) mod whole;
 
 pub use removals::Removals;
 
-/// Rows swapped under one hold of a shard lock, so that a worker waits for a few microseconds only.
+/// Rows marked or swapped under one hold of a shard lock, so that a worker waits for a few microseconds only.
 const SWAP_SLICE: usize = 32;
 /// One change of one row.
 #[derive(Clone, Debug)]
@@ -63,8 +64,14 @@ pub enum Change {
 /// What was found under a key when it was marked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
-    location: Option<Location>,
+    seen: Option<Seen>,
     stamp: u64,
+}
+
+impl Before {
+    fn location(&self) -> Option<Location> {
+        self.seen.map(|seen| seen.location())
+    }
 }
 
 enum Attempt {
@@ -146,13 +153,14 @@ impl Commits {
             }
             _ => {}
         }
-        let mut rows = StagedRows::with_capacity(removals.len(), removals.key_bytes());
-        for (key, cas) in removals.iter() {
-            let hash = self.arena.of(table.id()).hash(table.id(), key);
+        let arena = self.arena.of(table.id());
+        let read = removals.each().map(|(key, cas, place)| (key.len(), cas, place));
+        let rows = StagedRows::removals(table, removals.keys().to_vec(), read, |key| {
+            let hash = arena.hash(table.id(), key);
             // The rows were read just now; what they hang on was not.
-            self.arena.of(table.id()).prefetch_bucket(hash);
-            rows.push(table, hash, key, None, Expect::Version(cas));
-        }
+            arena.prefetch_bucket(hash);
+            hash
+        });
         self.commit_rows(rows, Vec::new(), now)
     }
 
@@ -278,7 +286,7 @@ impl Commits {
         commit.keep.store(keep, Ordering::Relaxed);
         let turned = self.turn(commit, &before, stamp);
         if turned == Ok(true) {
-            self.swap_all(commit, order);
+            self.swap_all(commit, order, &before);
         }
         let number = self.statements.publish(usize::from(commit.slot.0));
         // Release: pairs with the Acquire in `purge_old_versions`.
@@ -310,27 +318,58 @@ impl Commits {
         now: Tick,
     ) -> Result<(), WriteError> {
         let mut lost = Vec::new();
-        for &write in order {
-            let staged = commit.rows.row(write);
-            let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
-            let mut shard = self.lock_unmarked(commit, table, staged.hash, key);
-            table.check_current()?;
-            let found = self.find_row(&shard, table, staged.hash, key);
-            let live = found.as_ref().map(|found| &found.head).filter(|head| self.is_live(table, head, now));
-            if !is_expected(&shard, table, staged, live)
-                || live.is_some_and(|live| !self.takes_over(staged, live))
-            {
-                lost.push(write);
-                continue;
+        for slice in slices(&commit.rows, order) {
+            let mut shard = self.shard(commit.rows.row(slice[0]).hash).lock();
+            for &write in slice {
+                match self.mark(&mut shard, commit, write, now)? {
+                    Some(found) => before[write] = found,
+                    None => lost.push(write),
+                }
             }
-            before[write] = Before {
-                location: found.map(|found| found.entry.location),
-                stamp: found.map_or(0, |found| found.head.stamp),
-            };
-            let mark = Mark { hash: staged.hash, commit: Arc::clone(commit), write };
-            shard.marks.insert_unique(staged.hash.0, mark, |mark| mark.hash.0);
         }
         if lost.is_empty() { Ok(()) } else { Err(WriteError::Lost(lost)) }
+    }
+
+    /// Marks one key; `None`: there is not what the write expects. The shard's lock may be given up meanwhile.
+    fn mark(
+        &self,
+        shard: &mut MutexGuard<'_, Shard>,
+        commit: &Arc<Commit>,
+        write: usize,
+        now: Tick,
+    ) -> Result<Option<Before>, WriteError> {
+        let staged = commit.rows.row(write);
+        let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
+        self.await_unmarked(shard, commit, table, staged.hash, key);
+        table.check_current()?;
+        let found = self.find_staged(shard, table, staged, key);
+        let live = found.as_ref().map(|(_, head)| head).filter(|head| self.is_live(table, head, now));
+        if !is_expected(shard, table, staged, live) || live.is_some_and(|live| !self.takes_over(staged, live))
+        {
+            return Ok(None);
+        }
+        let mark = Mark { hash: staged.hash, commit: Arc::clone(commit), write };
+        shard.marks.insert_unique(staged.hash.0, mark, |mark| mark.hash.0);
+        let (seen, stamp) = found.map_or((None, 0), |(seen, head)| (Some(seen), head.stamp));
+        Ok(Some(Before { seen, stamp }))
+    }
+
+    /// The row under the key of a write, first where it was read. The place alone proves nothing: with its generation
+    /// it names that very version, and a slot that names it is the key's.
+    fn find_staged(
+        &self,
+        shard: &Shard,
+        table: &Table,
+        staged: &Staged,
+        key: &[u8],
+    ) -> Option<(Seen, RowHead)> {
+        let there = |place| self.arena.of(place).find_place(&shard.token, staged.hash, &place);
+        let of_table = |(_, head): &(Seen, RowHead)| head.table == table.id();
+        staged.place.and_then(there).filter(of_table).or_else(|| {
+            let arena = self.arena.of(table.id());
+            let (entry, head) = arena.find_row(&shard.token, staged.hash, table.id(), key)?;
+            Some((arena.seen(&shard.token, entry), head))
+        })
     }
 
     /// Gives a staged row what it keeps of the one that it replaces; see [`Versions::take_over`](crate::Versions).
@@ -340,25 +379,29 @@ impl Commits {
         self.take_over(&mut version, live)
     }
 
-    /// Locks a key's shard when no other commit has marked the key. What this commit held takes the mark over.
-    fn lock_unmarked(&self, own: &Commit, table: &Table, hash: Hash, key: &[u8]) -> MutexGuard<'_, Shard> {
-        loop {
-            let mut shard = self.shard(hash).lock();
-            if shard.marks.is_empty() {
-                return shard;
-            }
-            let Some((other, write)) = shard.mark_of(hash, table.id(), key) else { return shard };
+    /// Waits until no other commit has marked a key; the shard's lock is given up meanwhile. What this commit held takes
+    /// the mark over.
+    fn await_unmarked(
+        &self,
+        shard: &mut MutexGuard<'_, Shard>,
+        own: &Commit,
+        table: &Table,
+        hash: Hash,
+        key: &[u8],
+    ) {
+        while !shard.marks.is_empty() {
+            let Some((other, write)) = shard.mark_of(hash, table.id(), key) else { return };
             if own.has_held(&other) {
                 shard.unmark(hash, &other, write);
-                return shard;
+                return;
             }
             if matches!(self.arena.private().commit_state(other.slot), CommitState::Committed) {
-                self.apply(&mut shard, &other, write);
+                self.apply(shard, &other, write);
                 shard.unmark(hash, &other, write);
-                return shard;
+                return;
             }
-            drop(shard);
-            std::thread::yield_now();
+            drop(other);
+            MutexGuard::unlocked(shard, std::thread::yield_now);
         }
     }
 
@@ -373,7 +416,7 @@ impl Commits {
                 hash: staged.hash,
                 table: commit.rows.table(staged).id(),
                 new: staged.new,
-                old: before.location,
+                old: before.location(),
                 old_stamp: before.stamp,
             });
         }
@@ -402,25 +445,28 @@ impl Commits {
         if rows.tables().iter().all(|table| table.def().options.notify.is_none()) {
             return;
         }
-        for (staged, _) in rows.iter().zip(before).filter(|(_, before)| before.location.is_some()) {
+        for (staged, _) in rows.iter().zip(before).filter(|(_, before)| before.seen.is_some()) {
             let key = |out: &mut Vec<u8>| out.extend_from_slice(rows.key(staged));
             self.removal_events.note(rows.table(staged), key, Cause::Invalidate);
         }
     }
 
     /// Swaps the rows in, a slice of a shard at a time.
-    fn swap_all(&self, commit: &Arc<Commit>, order: &[usize]) {
-        let shard_of = |&write: &usize| arena::Arena::shard_of(commit.rows.row(write).hash);
-        for group in order.chunk_by(|a, b| shard_of(a) == shard_of(b)) {
-            for slice in group.chunks(SWAP_SLICE) {
-                let mut shard = self.shard(commit.rows.row(slice[0]).hash).lock();
-                for &write in slice {
-                    if shard.unmark(commit.rows.row(write).hash, commit, write) {
-                        self.apply(&mut shard, commit, write);
-                    }
+    fn swap_all(&self, commit: &Arc<Commit>, order: &[usize], before: &[Before]) {
+        let mut leaving = Leaving::default();
+        for slice in slices(&commit.rows, order) {
+            let mut shard = self.shard(commit.rows.row(slice[0]).hash).lock();
+            for &write in slice {
+                if shard.unmark(commit.rows.row(write).hash, commit, write) {
+                    self.apply_seen(&mut shard, commit, write, before[write].seen, &mut leaving);
                 }
             }
+            drop(shard);
+            if leaving.rows() >= LEAVING_ROWS_MAX {
+                self.part_with_entries(&mut leaving);
+            }
         }
+        self.part_with_entries(&mut leaving);
     }
 
     /// Takes the marks of a commit that was given up back, wherever they still are.
@@ -430,6 +476,13 @@ impl Commits {
             self.shard(hash).lock().unmark(hash, commit, write);
         }
     }
+}
+
+/// The rows of a commit in the order of their shards, so many at a time as one hold of a shard's lock is for.
+fn slices<'o>(rows: &StagedRows, order: &'o [usize]) -> impl Iterator<Item = &'o [usize]> {
+    let shard_of = |write: usize| arena::Arena::shard_of(rows.row(write).hash);
+    let shards = order.chunk_by(move |&a, &b| shard_of(a) == shard_of(b));
+    shards.flat_map(|shard| shard.chunks(SWAP_SLICE))
 }
 
 /// Whether a write finds what it expects under its key: a live row of this CAS value, or none.

@@ -1,5 +1,7 @@
 //! Lists of rows that are to be removed together.
 
+use arena::Place;
+
 use crate::row::RowBuf;
 
 /// Rows of one table that are to be removed together, each as it was read.
@@ -7,25 +9,35 @@ use crate::row::RowBuf;
 pub struct Removals {
     /// The keys, one behind the other.
     keys: Vec<u8>,
-    /// Where each key ends, and the CAS value of its row.
-    rows: Vec<(usize, u64)>,
+    rows: Vec<Removal>,
+}
+
+/// One row of the list.
+#[derive(Clone, Copy, Debug)]
+struct Removal {
+    /// Where its key ends.
+    end: usize,
+    /// Its CAS value.
+    cas: u64,
+    /// Where it was read; none of a row that lay nowhere yet.
+    place: Option<Place>,
 }
 
 impl Removals {
     /// Adds a row.
     #[inline]
     pub fn push(&mut self, row: &RowBuf) {
-        self.add(row.key(), row.cas());
+        self.add(row.key(), row.cas(), row.place());
     }
 
-    fn add(&mut self, key: &[u8], cas: u64) {
+    fn add(&mut self, key: &[u8], cas: u64, place: Option<Place>) {
         self.keys.extend_from_slice(key);
-        self.rows.push((self.keys.len(), cas));
+        self.rows.push(Removal { end: self.keys.len(), cas, place });
     }
 
-    /// Bytes of all keys.
-    pub(super) fn key_bytes(&self) -> usize {
-        self.keys.len()
+    /// All keys, one behind the other.
+    pub(super) fn keys(&self) -> &[u8] {
+        &self.keys
     }
 
     /// How many rows there are.
@@ -46,17 +58,22 @@ impl Removals {
 
     /// The keys, and the CAS values of their rows.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
+        self.each().map(|(key, cas, _)| (key, cas))
+    }
+
+    /// The same, and where each row was read.
+    pub(super) fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], u64, Option<Place>)> {
         let mut begin = 0;
-        self.rows.iter().map(move |&(end, cas)| {
+        self.rows.iter().map(move |&Removal { end, cas, place }| {
             let key = &self.keys[begin..end];
             begin = end;
-            (key, cas)
+            (key, cas, place)
         })
     }
 
     /// Leaves of each row that was added more than once only what was read last.
     pub fn drop_twins(&mut self) {
-        let all: Vec<(&[u8], u64)> = self.iter().collect();
+        let all: Vec<(&[u8], u64, Option<Place>)> = self.each().collect();
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_unstable_by_key(|&at| (all[at].0, at));
         if order.windows(2).all(|pair| all[pair[0]].0 != all[pair[1]].0) {
@@ -64,25 +81,27 @@ impl Removals {
         }
         let mut left = Self::default();
         for twins in order.chunk_by(|&a, &b| all[a].0 == all[b].0) {
-            if let Some(&(key, cas)) = twins.last().map(|&last| &all[last]) {
-                left.add(key, cas);
+            if let Some(&(key, cas, place)) = twins.last().map(|&last| &all[last]) {
+                left.add(key, cas, place);
             }
         }
         *self = left;
     }
 
-    /// The same without the rows at these positions, and with those read again that `read` finds.
+    /// The same without the rows at these positions, and with those that `read` finds under their keys, and copies.
     pub fn judged_anew<E>(
         &self,
         lost: &[usize],
-        mut read: impl FnMut(&[u8]) -> Result<Option<u64>, E>,
+        row: &mut RowBuf,
+        mut read: impl FnMut(&[u8], &mut RowBuf) -> Result<bool, E>,
     ) -> Result<Self, E> {
         let mut left = Self::default();
         let lost: std::collections::HashSet<usize> = lost.iter().copied().collect();
-        for (at, (key, cas)) in self.iter().enumerate() {
-            let cas = if lost.contains(&at) { read(key)? } else { Some(cas) };
-            if let Some(cas) = cas {
-                left.add(key, cas);
+        for (at, (key, cas, place)) in self.each().enumerate() {
+            if !lost.contains(&at) {
+                left.add(key, cas, place);
+            } else if read(key, row)? {
+                left.push(row);
             }
         }
         Ok(left)
@@ -91,17 +110,21 @@ impl Removals {
 
 #[cfg(test)]
 mod tests {
+    use arena::{Location, Place};
+
     use super::Removals;
 
     #[test]
     fn what_was_read_last_stands_for_a_row() {
         let mut list = Removals::default();
         for (key, cas) in [("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)] {
-            list.add(key.as_bytes(), cas);
+            let place = Place { location: Location::from_bits(8 * cas), generation: 0 };
+            list.add(key.as_bytes(), cas, Some(place));
         }
         list.drop_twins();
         let left: Vec<(&[u8], u64)> = list.iter().collect();
         assert_eq!(left, [(&b"a"[..], 5), (b"b", 3), (b"c", 4)]);
-        assert_eq!(list.key_bytes(), 3);
+        assert_eq!(list.keys(), b"abc");
+        assert!(list.each().all(|(_, cas, place)| place.unwrap().location.bits() == 8 * cas));
     }
 }

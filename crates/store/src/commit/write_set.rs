@@ -484,7 +484,7 @@ impl TableWrites {
 
 /// The keys by which an index knows a row of the list, which has no place in the arena.
 fn each_key(index: &Index, row: &RowBuf, mut take: impl FnMut(Box<[u8]>)) {
-    index.each_entry(arena::Hash(0), row, |key, _| take(key.into()));
+    index.each_entry(arena::Hash(0), row, &mut Vec::new(), |key, _| take(key.into()));
 }
 
 /// A table's rows of the list in the order of one index.

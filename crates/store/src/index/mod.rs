@@ -53,7 +53,7 @@ pub(crate) fn moved(entry: u64, to: Location) -> u64 {
 }
 
 /// An ordered index. Its entries name rows by their place in the arena; a row stays readable while an entry names it,
-/// because a segment is recycled only after its rows left every index.
+/// because a segment is recycled only after its rows left every index: those that leave later than their rows hold it.
 #[derive(Debug)]
 pub struct Index {
     def: IndexDef,
@@ -280,16 +280,22 @@ impl Index {
         keys.len() <= ELEMENTS_MAX
     }
 
-    /// Hands out each key of a row with the entry that it has.
-    pub(crate) fn each_entry(&self, hash: Hash, row: &RowBuf, mut take: impl FnMut(&[u8], u64)) {
+    /// Hands out each key of a row, which is made in `key`, with the entry that it has.
+    pub(crate) fn each_entry(
+        &self,
+        hash: Hash,
+        row: &RowBuf,
+        key: &mut Vec<u8>,
+        mut take: impl FnMut(&[u8], u64),
+    ) {
         if self.is_of_elements() {
-            let mut keys = ElementKeys::default();
-            self.element_keys(row, &mut keys);
-            keys.iter().for_each(|(ordinal, key)| take(key, entry_of_element(ordinal, row.location())));
+            ELEMENTS.with_borrow_mut(|keys| {
+                self.element_keys(row, keys);
+                keys.iter().for_each(|(ordinal, key)| take(key, entry_of_element(ordinal, row.location())));
+            });
         } else if self.holds(row) {
-            let mut key = Vec::new();
-            self.sort_key(row, &mut key);
-            take(&key, entry_of(hash, row.location()));
+            self.sort_key(row, key);
+            take(key, entry_of(hash, row.location()));
         }
     }
 
@@ -353,6 +359,8 @@ pub(crate) struct RowKeys<'a> {
 }
 
 thread_local! {
+    /// The elements of the row whose entries are handed out.
+    static ELEMENTS: RefCell<ElementKeys> = RefCell::default();
     /// Row copies for comparisons within a tree, and the keys of their elements.
     static COMPARED: RefCell<(RowBuf, ElementKeys)> = RefCell::default();
 }

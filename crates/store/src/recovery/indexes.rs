@@ -70,7 +70,7 @@ impl Recovery {
             if !check || index.is_of_elements() {
                 let rows = index.rows(&self.arena);
                 let mut tree = index.tree.write();
-                index.each_entry(hash, &row, |key, entry| {
+                index.each_entry(hash, &row, &mut key, |key, entry| {
                     tree.insert(key, entry, &rows);
                 });
                 return true;

@@ -9,7 +9,7 @@ pub(crate) mod renewal;
 pub(crate) mod request;
 pub(crate) mod version;
 
-use arena::{Location, RowHead, RowParts, RowRead, TableId};
+use arena::{Location, Place, RowHead, RowParts, RowRead, TableId};
 
 use crate::clock::Tick;
 use crate::row::new::NewRow;
@@ -122,6 +122,12 @@ impl RowBuf {
 
     pub(crate) fn location(&self) -> Location {
         self.location
+    }
+
+    /// Where it was copied from, to find that very version again; none of a row that lies nowhere yet.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let place = Place { location: self.location, generation: self.generation };
+        (!self.is_uncommitted()).then_some(place)
     }
 
     /// Whether what lies at a place is what was copied: the same version, in memory that was not recycled since.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arena::{CommitSlot, Hash, Location, Redo, TableId};
+use arena::{CommitSlot, Hash, Location, Place, Redo, TableId};
 use parking_lot::Mutex;
 
 use crate::row::request::Expect;
@@ -48,6 +48,8 @@ pub(crate) struct Staged {
     pub(crate) expect: Expect,
     /// What the new version takes over when its key is marked. From then on who touches the row meets the mark.
     pub(crate) keep: Keep,
+    /// Where the row was read that it replaces or removes, if that is known.
+    pub(crate) place: Option<Place>,
     /// Among the commit's tables.
     pub(crate) table: usize,
     /// Where its key begins and ends.
@@ -76,7 +78,25 @@ impl StagedRows {
         self.keys.extend_from_slice(key);
         let keep = new.map_or_else(Keep::default, |new| new.keep);
         let new = new.map(|new| new.location);
-        self.list.push(Staged { hash, new, expect, keep, table, key: (begin, self.keys.len()) });
+        self.list.push(Staged { hash, new, expect, keep, place: None, table, key: (begin, self.keys.len()) });
+    }
+
+    /// Rows of one table that are to be removed, each as it was read: how long its key is, its CAS value, and where it
+    /// lay. `keys` are the keys, one behind the other.
+    pub(crate) fn removals(
+        table: &Arc<Table>,
+        keys: Vec<u8>,
+        rows: impl Iterator<Item = (usize, u64, Option<Place>)>,
+        mut hash_of: impl FnMut(&[u8]) -> Hash,
+    ) -> Self {
+        let (mut list, mut begin) = (Vec::with_capacity(rows.size_hint().0), 0);
+        for (key_len, cas, place) in rows {
+            let (key, expect, keep) = ((begin, begin + key_len), Expect::Version(cas), Keep::default());
+            let hash = hash_of(&keys[key.0..key.1]);
+            list.push(Staged { hash, new: None, expect, keep, place, table: 0, key });
+            begin = key.1;
+        }
+        Self { tables: vec![Arc::clone(table)], keys, list }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -118,10 +138,15 @@ impl StagedRows {
 
     /// Positions of the writes by shard, then hash: the order in which every commit takes its marks.
     pub(crate) fn order(&self) -> Vec<usize> {
-        let place = |staged: &Staged| (arena::Arena::shard_of(staged.hash), staged.hash.0);
+        // The lowest bits of a hash choose the shard: in front they order by shard, and the others behind.
+        let place = |staged: &Staged| staged.hash.0.rotate_right(arena::SHARDS.trailing_zeros());
         let mut order: Vec<_> = self.list.iter().map(place).zip(0..).collect();
-        order.sort_unstable_by(|(a, one), (b, other)| a.cmp(b).then_with(|| self.compare(*one, *other)));
-        order.into_iter().map(|(_, write)| write).collect()
+        order.sort_unstable();
+        let mut writes: Vec<usize> = order.into_iter().map(|(_, write)| write).collect();
+        for alike in writes.chunk_by_mut(|&one, &other| self.list[one].hash == self.list[other].hash) {
+            alike.sort_unstable_by(|&one, &other| self.compare(one, other));
+        }
+        writes
     }
 
     /// The order of two rows whose hashes are the same.

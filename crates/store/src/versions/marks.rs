@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{CommitState, Hash, Location};
+use arena::{CommitState, Hash, Location, Seen};
 use parking_lot::MutexGuard;
 
 use crate::row::RowBuf;
@@ -11,7 +11,8 @@ use crate::table::Table;
 use crate::table::removal_cause::RemovalCause;
 use crate::versions::commit::{Commit, Staged};
 use crate::versions::shard::{OldVersion, Shard};
-use crate::versions::swap::{SlotChange, Unique};
+use crate::versions::leaving::Leaving;
+use crate::versions::swap::{Found, SlotChange, Unique};
 use crate::versions::{Versions, order};
 
 /// How long a single-key write waits for a commit that goes first; then it dooms that one too, so that no list holds up
@@ -66,8 +67,38 @@ impl Versions {
     /// Puts one row of a committed commit in its place, and says so in the redo record.
     pub(crate) fn apply(&self, shard: &mut Shard, commit: &Arc<Commit>, write: usize) {
         let staged = commit.rows.row(write);
-        let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
-        let found = self.find_row(shard, table, staged.hash, key);
+        let found = self.find_row(shard, commit.rows.table(staged), staged.hash, commit.rows.key(staged));
+        self.apply_to(shard, commit, write, found, None);
+    }
+
+    /// The same for who knows what was in the slot when the row was marked, and sees to the index entries of rows that
+    /// leave.
+    pub(crate) fn apply_seen(
+        &self,
+        shard: &mut Shard,
+        commit: &Arc<Commit>,
+        write: usize,
+        seen: Option<Seen>,
+        leaving: &mut Leaving,
+    ) {
+        let staged = commit.rows.row(write);
+        // Another place since: it was moved, or it left and the place in the index is a third one's.
+        let found = seen.and_then(|seen| self.find_seen(shard, &seen)).or_else(|| {
+            self.find_row(shard, commit.rows.table(staged), staged.hash, commit.rows.key(staged))
+        });
+        self.apply_to(shard, commit, write, found, Some(leaving));
+    }
+
+    fn apply_to(
+        &self,
+        shard: &mut Shard,
+        commit: &Arc<Commit>,
+        write: usize,
+        found: Option<Found>,
+        leaving: Option<&mut Leaving>,
+    ) {
+        let staged = commit.rows.row(write);
+        let table = commit.rows.table(staged);
         if commit.keep.load(order::KEEP_LOAD) {
             self.keep(shard, commit, staged, found.map(|found| found.entry.location));
         }
@@ -77,12 +108,16 @@ impl Versions {
         // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
         let new = staged.new.map(|location| self.version_at(location));
         let change = SlotChange { hash: staged.hash, found, copy: None, was_live, new, stamp };
-        let leaving =
-            dead.or_else(|| (was_live && staged.new.is_none()).then_some(RemovalCause::Invalidated));
-        if self.swap(shard, table, &change, Unique::Reserved).is_ok()
-            && let Some(leaving) = leaving
+        let cause = dead.or_else(|| (was_live && staged.new.is_none()).then_some(RemovalCause::Invalidated));
+        let leaving = leaving.filter(|_| new.is_none());
+        let swapped = match leaving {
+            Some(leaving) => self.take_out(shard, table, &change, leaving),
+            None => self.swap(shard, table, &change, Unique::Reserved),
+        };
+        if swapped.is_ok()
+            && let Some(cause) = cause
         {
-            table.state.counters.count(leaving);
+            table.state.counters.count(cause);
         }
         if let Some(redo) = &*commit.redo.lock() {
             self.arena.private().redo_done(redo, write);

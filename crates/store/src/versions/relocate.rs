@@ -28,7 +28,7 @@ impl Versions {
         if !table.state.maintained.is_empty() {
             for index in table.state.maintained.load().iter() {
                 let rows = index.rows(&self.arena);
-                index.each_entry(hash, row, |key, entry| {
+                index.each_entry(hash, row, &mut Vec::new(), |key, entry| {
                     index.tree.write().replace_location(key, entry, moved(entry, to.location), &rows);
                 });
             }

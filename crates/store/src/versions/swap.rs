@@ -116,7 +116,7 @@ impl Versions {
     }
 
     /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
-    fn part_with(&self, table: &Table, change: &SlotChange<'_>, came: Option<Weight>, unique: Unique) {
+    pub(super) fn part_with(&self, table: &Table, change: &SlotChange<'_>, came: Option<Weight>, unique: Unique) {
         let mut went = None;
         if let Some(Found { entry, head }) = &change.found {
             // Somebody was refreshing it, and others may wait for that.
@@ -143,7 +143,7 @@ impl Versions {
     }
 
     /// Returns what came.
-    fn swap_slot(
+    pub(super) fn swap_slot(
         &self,
         shard: &mut Shard,
         table: &Table,
@@ -179,6 +179,16 @@ impl Versions {
             row_count.change(Some(found.head.stamp), None);
         }
         Ok(None)
+    }
+
+    /// Copies the row at a location, which the lock of its shard keeps there, and shows it beside a buffer for keys.
+    pub(super) fn with_copy(&self, location: Location, show: impl FnOnce(&RowBuf, &mut Vec<u8>)) {
+        SWAP.with_borrow_mut(|scratch| {
+            let SwapScratch { old, keys: [key, _], .. } = scratch;
+            if self.load_stable(location, old) {
+                show(old, key);
+            }
+        });
     }
 
     /// Takes a row out of its slot and of every index, and counts it.

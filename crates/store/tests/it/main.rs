@@ -19,6 +19,7 @@ mod followed;
 mod generated;
 mod hours;
 mod in_place;
+mod leaving;
 mod limits;
 mod model;
 mod moving;

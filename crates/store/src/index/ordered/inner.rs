@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::SortKeys;
 use super::block::{BLOCK_ENTRIES, Block};
+use super::entries::Entries;
 use super::leaf::Leaf;
 use super::node::{Edges, Inserted, Node, Replaced, Tally};
 use super::run::{FREE_PART, KEPT_BYTES, New, Run, tighten};
@@ -387,6 +388,49 @@ impl Inner {
         }
         self.join(at, target.rows(), tally);
         true
+    }
+
+    /// From the right to the left: a child that goes, or that a neighbour takes, moves only those whose turn has been.
+    pub(super) fn remove_listed<'l, K: SortKeys + ?Sized>(
+        &mut self,
+        entries: Entries<'l>,
+        target: &mut Target<'l, K>,
+        tally: &mut Tally,
+    ) -> usize {
+        let mut removed = 0;
+        for (at, part) in self.parts(entries, target).into_iter().rev() {
+            let of_child = self.children[at].remove_listed(entries.part(part), target, tally);
+            removed += of_child;
+            self.counts[at] -= of_child;
+            if self.counts[at] == 0 {
+                forget(&self.remove_child(at), tally);
+            } else if of_child > 0 {
+                self.refresh_first(at, target.rows());
+                self.join(at, target.rows(), tally);
+            }
+        }
+        removed
+    }
+
+    /// The children below which entries lie, each with its part of them. Memory is asked for all of them.
+    fn parts<'l, K: SortKeys + ?Sized>(
+        &self,
+        entries: Entries<'l>,
+        target: &mut Target<'l, K>,
+    ) -> Vec<(usize, Range<usize>)> {
+        let mut parts: Vec<(usize, Range<usize>)> = Vec::new();
+        for entry in 0..entries.len() {
+            entries.aim(entry, target);
+            let child = self.child_of(target);
+            match parts.last_mut() {
+                Some((last, part)) if *last == child => part.end = entry + 1,
+                _ => {
+                    self.children[child].prefetch();
+                    parts.push((child, entry..entry + 1));
+                }
+            }
+        }
+        parts
     }
 
     pub(super) fn replace_location<K: SortKeys + ?Sized>(

@@ -21,6 +21,7 @@
 use std::ops::Range;
 
 use super::SortKeys;
+use super::entries::Entries;
 use super::run::{FREE_PART, New, Run, tighten};
 use super::target::{RowReader, Sorted, Target, below};
 
@@ -33,6 +34,11 @@ pub(super) const LEAF_BYTES: usize = 2040;
 const ROOM: usize = LEAF_BYTES - size_of::<Form>() - 4;
 /// Bytes of a location where all of a leaf are near each other.
 const NEAR_BYTES: usize = size_of::<u16>() + size_of::<u32>();
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+/// Lines of a leaf that are asked for ahead: heads of two bytes. The processor foresees what is behind them.
+const HEAD_LINES: usize = 8;
 
 /// How a leaf keeps its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -398,8 +404,43 @@ impl Leaf {
     }
 
     pub(super) fn remove(&mut self, at: usize) {
-        self.shift(at + 1, at);
-        self.len -= 1;
+        self.remove_range(at..at + 1);
+    }
+
+    fn remove_range(&mut self, range: Range<usize>) {
+        self.shift(range.end, range.start);
+        self.len -= small(range.len());
+    }
+
+    /// Removes those of these entries that are here, and says how many were. Neighbours leave with one move of what is
+    /// behind them.
+    pub(super) fn remove_listed<'l, K: SortKeys + ?Sized>(
+        &mut self,
+        entries: Entries<'l>,
+        target: &mut Target<'l, K>,
+    ) -> usize {
+        let before = self.len();
+        let mut leaving = before..before;
+        for entry in (0..entries.len()).rev() {
+            // A location has one entry, so the next one to the left need not be searched for.
+            let beside = leaving.start.checked_sub(1);
+            if beside.is_some_and(|at| self.location(at) == entries.location(entry)) {
+                leaving.start -= 1;
+                continue;
+            }
+            entries.aim(entry, target);
+            if let Ok(at) = self.find(target) {
+                self.remove_range(std::mem::replace(&mut leaving, at..at + 1));
+            }
+        }
+        self.remove_range(leaving);
+        before - self.len()
+    }
+
+    /// Asks memory for the heads.
+    pub(super) fn prefetch(&self) {
+        // The length is in a line that has not come.
+        self.bytes.iter().step_by(LINE_BYTES).take(HEAD_LINES).for_each(arena::prefetch_line);
     }
 
     /// Whether so little is left that a neighbour should take it.

@@ -26,6 +26,7 @@ use crate::codec::{column_ends, prefix_end};
 use crate::limits::RECENT_ARRIVALS_MAX;
 
 mod block;
+mod entries;
 mod inner;
 mod leaf;
 mod node;
@@ -33,6 +34,8 @@ mod run;
 mod target;
 #[cfg(test)]
 mod tests;
+
+pub use entries::{Entries, EntryList};
 
 use node::{Edges, Node, Replaced, Tally};
 use target::{Place, Target};
@@ -207,6 +210,14 @@ impl OrderedIndex {
         self.len -= 1;
         self.root = self.root.take().and_then(|root| root.lowered(&mut self.tally));
         true
+    }
+
+    /// Removes entries, those of a leaf at once. Ones that are not here are passed by. The list was sorted.
+    pub fn remove_listed<K: SortKeys + ?Sized>(&mut self, entries: &Entries<'_>, keys: &K) {
+        let Some(root) = &mut self.root else { return };
+        let mut target = Target::new(&[], Place::ThroughEntry(0), keys);
+        self.len -= root.remove_listed(*entries, &mut target, &mut self.tally);
+        self.root = self.root.take().and_then(|root| root.lowered(&mut self.tally));
     }
 
     /// Tells that a row with this key has moved; false where it was not here, and nothing changes.

@@ -2,6 +2,7 @@
 
 use super::SortKeys;
 use super::block::BLOCK_ENTRIES;
+use super::entries::Entries;
 use super::inner::Inner;
 use super::leaf::Leaf;
 use super::run::Run;
@@ -109,6 +110,14 @@ impl Node {
         Self::Inner(Box::new(inner))
     }
 
+    /// Asks memory for what a search looks at first.
+    pub(super) fn prefetch(&self) {
+        match self {
+            Self::Leaf(leaf) => leaf.prefetch(),
+            Self::Inner(inner) => arena::prefetch_line(&**inner),
+        }
+    }
+
     /// The location of the first entry below this node.
     pub(super) fn first(&self) -> u64 {
         match self {
@@ -183,6 +192,19 @@ impl Node {
                 Err(_) => false,
             },
             Self::Inner(inner) => inner.remove(target, tally),
+        }
+    }
+
+    /// Removes entries and says how many were here. The node may be empty afterwards; its parent drops it.
+    pub(super) fn remove_listed<'l, K: SortKeys + ?Sized>(
+        &mut self,
+        entries: Entries<'l>,
+        target: &mut Target<'l, K>,
+        tally: &mut Tally,
+    ) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.remove_listed(entries, target),
+            Self::Inner(inner) => inner.remove_listed(entries, target, tally),
         }
     }
 

@@ -72,6 +72,11 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
         Self { key, place, rows: RowReader::new(keys) }
     }
 
+    /// Makes it the position behind another entry.
+    pub(super) fn aim(&mut self, key: &'a [u8], location: u64) {
+        (self.key, self.place) = (key, Place::ThroughEntry(location));
+    }
+
     /// The positions where a range begins and ends; `None` is the end of the tree.
     pub(super) fn edges(range: &super::Range<'a>, keys: &'a K) -> (Option<Self>, Option<Self>) {
         let at = |key, place| Some(Target::new(key, place, keys));

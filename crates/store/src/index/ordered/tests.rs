@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 use super::target::RowReader;
-use super::{OrderedIndex, Range, Resume, SortKeys};
+use super::{EntryList, OrderedIndex, Range, Resume, SortKeys};
 use crate::codec::{prefix_end, sort_key, sort_key_column, text_prefix};
 use crate::definition::Collation;
 use crate::testing::seeded;
@@ -154,6 +154,33 @@ impl Fixture {
         self.rows.0.remove(&location);
     }
 
+    /// Removes entries as a list, and a few that are not here. Their rows stay readable until the last has left.
+    fn remove_together(&mut self, mut entries: Vec<(Vec<u8>, u64)>, random: &mut fastrand::Rng) {
+        for at in 0..entries.len() / 50 {
+            let nowhere = (entries[at].0.clone(), self.new_location());
+            self.rows.0.insert(nowhere.1, nowhere.0.clone());
+            entries.push(nowhere);
+        }
+        random.shuffle(&mut entries);
+        let mut list = EntryList::default();
+        entries.iter().for_each(|(key, location)| list.push(key, *location));
+        list.sort();
+        let most = random.usize(1..200);
+        list.chunks(most).for_each(|some| self.tree.remove_listed(&some, &self.rows));
+        for entry in &entries {
+            self.model.remove(entry);
+            self.rows.0.remove(&entry.1);
+        }
+    }
+
+    /// Some entries: neighbours, or here and there.
+    fn some_entries(&self, random: &mut fastrand::Rng) -> Vec<(Vec<u8>, u64)> {
+        let (first, step) = (random.usize(0..self.model.len().max(1)), random.usize(1..20));
+        let step = if random.bool() { 1 } else { step };
+        let most = random.usize(1..600);
+        self.model.iter().skip(first).step_by(step).take(most).cloned().collect()
+    }
+
     fn some_entry(&self, random: &mut fastrand::Rng) -> Option<(Vec<u8>, u64)> {
         let location = self.tree.location_at(random.usize(0..self.tree.len().max(1)))?;
         Some((self.rows.0[&location].clone(), location))
@@ -293,6 +320,59 @@ fn zeros_within_keys_and_greatest_heads_agree_too() {
     let mut random = seeded();
     for lie in Lie::ALL {
         agrees(ZEROS, lie, &mut random);
+    }
+}
+
+#[test]
+fn entries_leave_together_as_one_by_one() {
+    let mut random = seeded();
+    for (shape, lie) in (0..=ZEROS).flat_map(|shape| Lie::ALL.map(|lie| (shape, lie))) {
+        let mut fixture = Fixture::new(lie);
+        for round in 0..6 {
+            for _ in 0..1200 {
+                let location = fixture.new_location();
+                fixture.insert(random_key(shape, &mut random), location);
+            }
+            for _ in 0..3 {
+                let some = fixture.some_entries(&mut random);
+                fixture.remove_together(some, &mut random);
+                fixture.check();
+            }
+            if round % 3 == 2 {
+                fixture.check_ranges(shape, &mut random);
+                let all = fixture.model.iter().cloned().collect();
+                fixture.remove_together(all, &mut random);
+                fixture.check();
+                assert_eq!(fixture.tree.memory_bytes(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deep_tree_loses_any_part_of_its_entries() {
+    let mut random = seeded();
+    for text in [false, true] {
+        let mut fixture = Fixture::new(Lie::Near);
+        for _ in 0..60_000 {
+            let location = fixture.new_location();
+            let number = random.i64(..);
+            let url = format!("https://example.com/{}/{number}", number % 40);
+            let value = if text { ValueRef::Text(&url) } else { ValueRef::Integer(number) };
+            fixture.insert(key(&[value]), location);
+        }
+        let full = fixture.tree.memory_bytes();
+        let mut entries: Vec<_> = fixture.model.iter().cloned().collect();
+        let middle = entries.drain(20_000..35_000).collect();
+        fixture.remove_together(middle, &mut random);
+        fixture.check();
+        random.shuffle(&mut entries);
+        let most = entries.drain(6_000..).collect();
+        fixture.remove_together(most, &mut random);
+        fixture.check();
+        assert!(fixture.tree.memory_bytes() < full / 3, "sparse nodes are joined");
+        fixture.remove_together(entries, &mut random);
+        assert_eq!((fixture.tree.memory_bytes(), fixture.tree.len()), (0, 0));
     }
 }
 

@@ -1,0 +1,362 @@
+//! Rows of a commit have left their slots, and their index entries are still there: what others meet in between.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arena::failpoint::{Point, disarm, step_in};
+use store::definition::IndexDef;
+use store::value::{Value, ValueRef};
+use store::{Expect, Expiry, Removals, RowBuf, Store, Table, View, WriteError};
+
+use crate::common::{Bench, all_rows, key_of, put, seed, set, table, values};
+
+/// More than a commit has that keeps nothing: statements may begin while it is under way.
+const ROWS: i64 = 1_500;
+/// Rows of others.
+const OTHERS: i64 = 200;
+
+fn current(store: &Store) -> Arc<Table> {
+    Arc::clone(store.catalog().table("t").unwrap())
+}
+
+/// A row of a group, whose `spread` orders the rows otherwise.
+fn row(key: i64, group: i64) -> [Value; 5] {
+    let tags = format!("[\"all\", \"g{group}\", \"k{}\"]", key % 7);
+    [
+        Value::Integer(key),
+        Value::Integer(group),
+        Value::Text(format!("https://example.com/{}", key.wrapping_mul(7_919) % 10_007)),
+        Value::Text(tags),
+        Value::Integer(-key),
+    ]
+}
+
+/// A table with indexes of each kind, and the rows of two groups.
+fn made(bench: &Bench) -> Arc<Table> {
+    let columns =
+        [("k", "INT"), ("grp", "INT"), ("spread", "TEXT"), ("tags", "TEXT"), ("own", "INT")];
+    let mut def = table("t", &columns, 1, &[]);
+    def.indexes = vec![
+        IndexDef::new("t_grp", vec![1], false),
+        IndexDef::new("t_spread", vec![2], false),
+        IndexDef::of_elements("t_tags", 3),
+        IndexDef::new("t_own", vec![4], true),
+    ];
+    let table = bench.store.create_table(def).unwrap();
+    for key in 0..ROWS + OTHERS {
+        bench.store.commit(&[put(&table, &row(key, i64::from(key >= ROWS)), Expect::Absent)]).unwrap();
+    }
+    table
+}
+
+/// The keys that a walk meets, each once.
+fn walked(view: &View<'_>, table: &Arc<Table>, index: &str, value: &ValueRef<'_>, reverse: bool) -> Vec<i64> {
+    let index = table.indexes().iter().find(|own| own.name() == index).unwrap();
+    let mut scan = view.equal(table, index, &[*value], reverse);
+    let (mut row, mut keys) = (RowBuf::new(), Vec::new());
+    while scan.next(view, &mut row).unwrap() {
+        let Value::Integer(key) = values(table, &row)[0] else { panic!("no key") };
+        keys.push(key);
+    }
+    keys.sort_unstable();
+    assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "a row twice");
+    keys
+}
+
+/// Every way to the rows of the first group, in both directions.
+fn everywhere(store: &Store, table: &Arc<Table>) -> Vec<i64> {
+    let view = store.view();
+    let by_group = walked(&view, table, "t_grp", &ValueRef::Integer(0), false);
+    assert_eq!(by_group, walked(&view, table, "t_grp", &ValueRef::Integer(0), true));
+    for reverse in [false, true] {
+        assert_eq!(by_group, walked(&view, table, "t_tags", &ValueRef::Text("g0"), reverse));
+    }
+    by_group
+}
+
+fn group(store: &Store, table: &Arc<Table>) -> Removals {
+    let view = store.view();
+    let mut list = Removals::default();
+    let mut scan = view.equal(table, &table.indexes()[0], &[ValueRef::Integer(0)], false);
+    let mut row = RowBuf::new();
+    while scan.next(&view, &mut row).unwrap() {
+        list.push(&row);
+    }
+    list
+}
+
+/// Deletes the first group, and does something when its rows have left their slots and not the indexes.
+fn delete_group(bench: &Bench, deed: impl FnOnce(&Arc<Store>, &Arc<Table>) + 'static) {
+    let (store, table) = (Arc::clone(&bench.store), current(&bench.store));
+    let list = group(&bench.store, &table);
+    assert_eq!(list.len(), usize::try_from(ROWS).unwrap());
+    step_in(Point::Unlinked, move || deed(&store, &current(&store)));
+    bench.store.remove_all(&table, &list).unwrap();
+    assert_eq!(disarm(), 0);
+}
+
+/// Whether every index has the entries of the rows that are there, and no other.
+fn agree(store: &Store) {
+    let table = current(store);
+    let rows = all_rows(store, &table);
+    for index in table.indexes() {
+        let each = if index.name() == "t_tags" { 3 } else { 1 };
+        assert_eq!(index.len(), each * rows.len() as u64, "{}", index.name());
+    }
+}
+
+#[test]
+fn a_statement_sees_the_rows_until_the_commit_is_published() {
+    let bench = Bench::new(64);
+    let table = made(&bench);
+    delete_group(&bench, |store, table| {
+        assert_eq!(table.indexes()[0].len(), (ROWS + OTHERS).unsigned_abs(), "the entries are there");
+        assert_eq!(table.rows(), OTHERS.unsigned_abs(), "the rows are not");
+        assert_eq!(everywhere(store, table), (0..ROWS).collect::<Vec<_>>());
+        let mut row = RowBuf::new();
+        assert!(!store.read(table, &key_of(table, &[Value::Integer(5)]), store.now(), &mut row));
+        assert!(store.view().get(table, &key_of(table, &[Value::Integer(5)]), &mut row).unwrap());
+    });
+    assert!(everywhere(&bench.store, &table).is_empty());
+    agree(&bench.store);
+}
+
+#[test]
+fn rows_that_come_back_meanwhile_stay() {
+    let bench = Bench::new(64);
+    let table = made(&bench);
+    delete_group(&bench, |store, table| {
+        for key in [3, 700, ROWS - 1] {
+            // Its unique value is free, for its slot is.
+            store.commit(&[put(table, &row(key, 0), Expect::Absent)]).unwrap();
+            store.commit(&[put(table, &row(key, 0), Expect::Present)]).unwrap();
+        }
+        // Another row may take the unique value of one that left.
+        let mut other = row(ROWS + OTHERS, 0);
+        other[4] = Value::Integer(-11);
+        store.commit(&[put(table, &other, Expect::Absent)]).unwrap();
+        let mut taken = row(ROWS + OTHERS + 1, 0);
+        taken[4] = Value::Integer(-11);
+        let refused = store.commit(&[put(table, &taken, Expect::Absent)]);
+        assert!(matches!(refused, Err(WriteError::Unique { .. })), "{refused:?}");
+        // Each row once, though it has entries of two versions.
+        let seen: BTreeSet<i64> = everywhere(store, table).into_iter().collect();
+        assert!((0..ROWS).all(|key| seen.contains(&key)));
+    });
+    assert_eq!(everywhere(&bench.store, &table), [3, 700, ROWS - 1, ROWS + OTHERS]);
+    agree(&bench.store);
+}
+
+/// Rows that left their slots lie in segments that are wanted: what is read by their entries is still theirs.
+#[test]
+fn memory_is_not_recycled_under_an_entry() {
+    let bench = Bench::new(8);
+    let table = made(&bench);
+    delete_group(&bench, |store, table| {
+        let catalog = store.catalog();
+        let cold = catalog.table(store::BUILT_IN).unwrap();
+        for n in 0..20_000 {
+            set(store, cold, format!("cold{n}").as_bytes(), &[b'c'; 1_000], Expiry::Table);
+        }
+        store.tick();
+        let view = store.view();
+        for reverse in [false, true] {
+            let keys = walked(&view, table, "t_grp", &ValueRef::Integer(0), reverse);
+            assert_eq!(keys, (0..ROWS).collect::<Vec<_>>());
+        }
+    });
+    assert!(everywhere(&bench.store, &table).is_empty());
+    agree(&bench.store);
+    let catalog = bench.store.catalog();
+    let cold = catalog.table(store::BUILT_IN).unwrap();
+    for n in 0..20_000 {
+        set(&bench.store, cold, format!("cold{n}").as_bytes(), &[b'd'; 1_000], Expiry::Table);
+    }
+    assert_eq!(all_rows(&bench.store, &table).len() as u64, table.rows());
+}
+
+#[test]
+fn definitions_may_change_meanwhile() {
+    let bench = Bench::new(64);
+    made(&bench);
+    delete_group(&bench, |store, _| store.drop_index("t_spread").unwrap());
+    agree(&bench.store);
+
+    let bench = Bench::new(64);
+    made(&bench);
+    delete_group(&bench, |store, _| {
+        store.create_index("t", IndexDef::new("t_new", vec![2, 1], false)).unwrap();
+    });
+    agree(&bench.store);
+    assert_eq!(current(&bench.store).indexes().len(), 5);
+
+    let bench = Bench::new(64);
+    made(&bench);
+    delete_group(&bench, |store, table| store.flush(table));
+    assert_eq!(all_rows(&bench.store, &current(&bench.store)).len(), 0);
+
+    let bench = Bench::new(64);
+    made(&bench);
+    delete_group(&bench, |store, _| {
+        store.set_options("t", &mut |options, columns| options.set("ttl", "60s", columns)).unwrap();
+    });
+    agree(&bench.store);
+
+    let bench = Bench::new(64);
+    let gone = made(&bench);
+    delete_group(&bench, |store, _| drop(store.drop_table("t").unwrap()));
+    assert!(bench.store.catalog().table("t").is_none());
+    drop(gone);
+    made(&bench);
+    agree(&bench.store);
+}
+
+/// The cleaner has closed a segment when rows of it are deleted: they are taken out of the indexes at once.
+#[test]
+fn rows_of_a_segment_that_is_being_emptied_leave_at_once() {
+    let bench = Bench::new(8);
+    let table = made(&bench);
+    let met = Arc::new(AtomicBool::new(false));
+    for n in 0..100_000 {
+        let catalog = bench.store.catalog();
+        let cold = catalog.table(store::BUILT_IN).unwrap();
+        set(&bench.store, cold, format!("cold{n}").as_bytes(), &[b'c'; 1_000], Expiry::Table);
+        let mut row = RowBuf::new();
+        for key in (0..ROWS).step_by(2) {
+            // Read often enough to be moved.
+            bench.store.read(&table, &key_of(&table, &[Value::Integer(key)]), bench.store.now(), &mut row);
+        }
+        if n % 512 == 0 {
+            let (store, table, met) = (Arc::clone(&bench.store), Arc::clone(&table), Arc::clone(&met));
+            step_in(Point::Copied, move || {
+                let list = group(&store, &table);
+                met.store(list.len() > 1, Ordering::Relaxed);
+                store.remove_all(&table, &list).unwrap();
+                assert!(everywhere(&store, &table).is_empty());
+            });
+            bench.store.tick();
+            disarm();
+        }
+        if met.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    assert!(met.load(Ordering::Relaxed), "no row of the table moved");
+    assert!(everywhere(&bench.store, &table).is_empty());
+    agree(&bench.store);
+}
+
+/// Lists that were read before the rows changed: a place alone proves nothing.
+#[test]
+fn what_changed_since_it_was_read_is_lost() {
+    let bench = Bench::new(64);
+    let table = made(&bench);
+    let list = group(&bench.store, &table);
+    bench.store.commit(&[put(&table, &row(7, 0), Expect::Present)]).unwrap();
+    bench.store.delete(&table, &key_of(&table, &[Value::Integer(9)]), Expect::Present, bench.store.now()).unwrap();
+    let keys: Vec<Vec<u8>> = list.iter().map(|(key, _)| key.to_vec()).collect();
+    let Err(WriteError::Lost(mut lost)) = bench.store.remove_all(&table, &list) else { panic!("removed") };
+    lost.sort_unstable();
+    let expected = |key: i64| keys.iter().position(|own| *own == key_of(&table, &[Value::Integer(key)]));
+    let mut expected: Vec<usize> = [7, 9].into_iter().filter_map(expected).collect();
+    expected.sort_unstable();
+    assert_eq!(lost, expected);
+    agree(&bench.store);
+}
+
+/// Deletions by index beside writers and walkers; at the end every index has what the table has.
+#[test]
+fn random_deletions_by_index_leave_what_a_model_says() {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let bench = Bench::new(32);
+    let table = made(&bench);
+    let mut model: BTreeMap<i64, i64> =
+        (0..ROWS + OTHERS).map(|key| (key, i64::from(key >= ROWS))).collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reverse in [false, true] {
+            let (store, table, stop) = (&bench.store, &table, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let view = store.view();
+                    for group in 0..5 {
+                        let keys = walked(&view, table, "t_grp", &ValueRef::Integer(group), reverse);
+                        // A group is deleted whole, and comes one by one.
+                        let by_tag = format!("g{group}");
+                        let _tagged = walked(&view, table, "t_tags", &ValueRef::Text(&by_tag), reverse);
+                        drop(keys);
+                    }
+                }
+            });
+        }
+        for _ in 0..60 {
+            let gone = random.i64(0..5);
+            let mut list = Removals::default();
+            {
+                let view = bench.store.view();
+                let mut scan = view.equal(&table, &table.indexes()[0], &[ValueRef::Integer(gone)], random.bool());
+                let mut row = RowBuf::new();
+                while scan.next(&view, &mut row).unwrap() {
+                    list.push(&row);
+                }
+            }
+            bench.store.remove_all(&table, &list).unwrap();
+            model.retain(|_, group| *group != gone);
+            for _ in 0..random.usize(1..600) {
+                let (key, group) = (random.i64(0..2_000), random.i64(0..5));
+                bench.store.commit(&[put(&table, &row(key, group), Expect::Anything)]).unwrap();
+                model.insert(key, group);
+            }
+            if random.u8(0..4) == 0 {
+                bench.store.tick();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let rows: BTreeMap<i64, i64> = all_rows(&bench.store, &table)
+        .iter()
+        .map(|row| match row[..2] {
+            [Value::Integer(key), Value::Integer(group)] => (key, group),
+            _ => panic!("{row:?}"),
+        })
+        .collect();
+    assert_eq!(rows, model);
+    agree(&bench.store);
+}
+
+/// So many entries of one value that no other lies between them: they leave under many holds of the index's lock, and
+/// walks go on meanwhile.
+#[test]
+fn a_million_rows_of_one_value_leave() {
+    let rows: i64 = if cfg!(debug_assertions) { 60_000 } else { 1_000_000 };
+    let bench = Bench::new(1_024);
+    let def = table("t", &[("k", "INT"), ("grp", "INT")], 1, &[]);
+    bench.store.create_table(def).unwrap();
+    bench.store.create_index("t", IndexDef::new("t_grp", vec![1], false)).unwrap();
+    let table = current(&bench.store);
+    for begin in (0..rows).step_by(1_000) {
+        let writes: Vec<_> = (begin..begin + 1_000)
+            .map(|key| put(&table, &[Value::Integer(key), Value::Integer(0)], Expect::Absent))
+            .collect();
+        bench.store.commit(&writes).unwrap();
+    }
+    let list = group(&bench.store, &table);
+    let begun = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            bench.store.remove_all(&table, &list).unwrap();
+            begun.store(true, Ordering::Relaxed);
+        });
+        loop {
+            let ended = begun.load(Ordering::Relaxed);
+            let found = walked(&bench.store.view(), &table, "t_grp", &ValueRef::Integer(0), false).len();
+            assert!([0, rows.unsigned_abs()].contains(&(found as u64)), "{found} rows of a commit");
+            if ended {
+                break;
+            }
+        }
+    });
+    assert_eq!(table.indexes()[0].len(), 0);
+    assert_eq!(table.indexes()[0].heap_bytes(), 0);
+}
