@@ -379,8 +379,8 @@ impl Commits {
         self.take_over(&mut version, live)
     }
 
-    /// Waits until no other commit has marked a key; the shard's lock is given up meanwhile. What this commit held takes
-    /// the mark over.
+    /// Waits until no other commit has marked a key; the shard's lock is given up meanwhile. The commit takes over what
+    /// it held.
     fn await_unmarked(
         &self,
         shard: &mut MutexGuard<'_, Shard>,

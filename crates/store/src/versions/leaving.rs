@@ -1,16 +1,18 @@
 //! Index entries of removed rows, which leave together: sorted once an index, and leaf by leaf.
 //!
 //! A commit that removes rows takes them out of their slots in the order of the shards, which is none that an index
-//! has. So the entries are gathered, and leave when the rows of many shards have left their slots. What holds meanwhile:
+//! has. So the entries are gathered, and leave when the rows of many shards have left their slots. What holds
+//! meanwhile:
 //!
 //! - The segment of each such row is held, so that the row can be read as long as an entry names it. Where it is being
 //!   emptied, nobody can hold it any more, and the row's entries leave at once, under the lock of its shard.
-//! - No statement sees the difference. All of this lies between the turn and the publication of the commit. A statement
-//!   that runs then does not see the commit: it takes the row by its entry, or from where its version was kept. Where
+//! - No statement sees the difference. All of this lies between the turn and the publication of the commit. Who runs
+//!   a statement then does not see the commit: the row comes by its entry, or from where its version was kept. Where
 //!   nothing is kept, no statement runs.
 //! - Entries of unique indexes leave at once. Who finds a key gone may take its unique values, and looks for them by
 //!   their entries alone.
 //! - A row that comes under the same key lies in another place, and so has other entries.
+//! - A definition that brings or takes an index waits until the commit has ended.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use crate::row::RowBuf;
 use crate::table::Table;
 use crate::table::removal_cause::RemovalCause;
 use crate::versions::commit::{Commit, Staged};
-use crate::versions::shard::{OldVersion, Shard};
 use crate::versions::leaving::Leaving;
+use crate::versions::shard::{OldVersion, Shard};
 use crate::versions::swap::{Found, SlotChange, Unique};
 use crate::versions::{Versions, order};
 

@@ -116,7 +116,13 @@ impl Versions {
     }
 
     /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
-    pub(super) fn part_with(&self, table: &Table, change: &SlotChange<'_>, came: Option<Weight>, unique: Unique) {
+    pub(super) fn part_with(
+        &self,
+        table: &Table,
+        change: &SlotChange<'_>,
+        came: Option<Weight>,
+        unique: Unique,
+    ) {
         let mut went = None;
         if let Some(Found { entry, head }) = &change.found {
             // Somebody was refreshing it, and others may wait for that.

@@ -1,8 +1,9 @@
 //! Rows of a commit have left their slots, and their index entries are still there: what others meet in between.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arena::failpoint::{Point, disarm, step_in};
 use store::definition::IndexDef;
@@ -34,9 +35,12 @@ fn row(key: i64, group: i64) -> [Value; 5] {
 
 /// A table with indexes of each kind, and the rows of two groups.
 fn made(bench: &Bench) -> Arc<Table> {
-    let columns =
-        [("k", "INT"), ("grp", "INT"), ("spread", "TEXT"), ("tags", "TEXT"), ("own", "INT")];
-    let mut def = table("t", &columns, 1, &[]);
+    made_with(bench, &[])
+}
+
+fn made_with(bench: &Bench, options: &[(&str, &str)]) -> Arc<Table> {
+    let columns = [("k", "INT"), ("grp", "INT"), ("spread", "TEXT"), ("tags", "TEXT"), ("own", "INT")];
+    let mut def = table("t", &columns, 1, options);
     def.indexes = vec![
         IndexDef::new("t_grp", vec![1], false),
         IndexDef::new("t_spread", vec![2], false),
@@ -176,26 +180,40 @@ fn memory_is_not_recycled_under_an_entry() {
     assert_eq!(all_rows(&bench.store, &table).len() as u64, table.rows());
 }
 
+/// Deletes the group while another thread does something that begins when the rows have left their slots. A change of
+/// indexes waits for the commit's end.
+fn delete_group_beside(bench: &Bench, deed: impl FnOnce(&Store) + Send + 'static) {
+    let beside = Arc::new(Mutex::new(None));
+    let begun = Arc::clone(&beside);
+    delete_group(bench, move |store, _| {
+        let store = Arc::clone(store);
+        *begun.lock().unwrap() = Some(std::thread::spawn(move || deed(&store)));
+        // Time to come as far as it can; either order must be right.
+        std::thread::sleep(Duration::from_millis(20));
+    });
+    let thread = beside.lock().unwrap().take().unwrap();
+    thread.join().unwrap();
+}
+
 #[test]
-fn definitions_may_change_meanwhile() {
+fn indexes_come_and_go_meanwhile() {
     let bench = Bench::new(64);
     made(&bench);
-    delete_group(&bench, |store, _| store.drop_index("t_spread").unwrap());
+    delete_group_beside(&bench, |store| store.drop_index("t_spread").unwrap());
     agree(&bench.store);
+    assert_eq!(current(&bench.store).indexes().len(), 3);
 
     let bench = Bench::new(64);
     made(&bench);
-    delete_group(&bench, |store, _| {
+    delete_group_beside(&bench, |store| {
         store.create_index("t", IndexDef::new("t_new", vec![2, 1], false)).unwrap();
     });
     agree(&bench.store);
     assert_eq!(current(&bench.store).indexes().len(), 5);
+}
 
-    let bench = Bench::new(64);
-    made(&bench);
-    delete_group(&bench, |store, table| store.flush(table));
-    assert_eq!(all_rows(&bench.store, &current(&bench.store)).len(), 0);
-
+#[test]
+fn a_table_changes_or_ends_meanwhile() {
     let bench = Bench::new(64);
     made(&bench);
     delete_group(&bench, |store, _| {
@@ -204,45 +222,37 @@ fn definitions_may_change_meanwhile() {
     agree(&bench.store);
 
     let bench = Bench::new(64);
-    let gone = made(&bench);
-    delete_group(&bench, |store, _| drop(store.drop_table("t").unwrap()));
+    made(&bench);
+    delete_group(&bench, |store, table| store.flush(table));
+    assert!(all_rows(&bench.store, &current(&bench.store)).is_empty());
+
+    let bench = Bench::new(64);
+    made(&bench);
+    delete_group_beside(&bench, |store| store.drop_table("t").unwrap());
     assert!(bench.store.catalog().table("t").is_none());
-    drop(gone);
+    bench.store.tick();
     made(&bench);
     agree(&bench.store);
 }
 
-/// The cleaner has closed a segment when rows of it are deleted: they are taken out of the indexes at once.
+/// Eviction row by row has closed the oldest segment: its rows leave the indexes at once, the others later.
 #[test]
 fn rows_of_a_segment_that_is_being_emptied_leave_at_once() {
-    let bench = Bench::new(8);
-    let table = made(&bench);
-    let met = Arc::new(AtomicBool::new(false));
-    for n in 0..100_000 {
-        let catalog = bench.store.catalog();
-        let cold = catalog.table(store::BUILT_IN).unwrap();
-        set(&bench.store, cold, format!("cold{n}").as_bytes(), &[b'c'; 1_000], Expiry::Table);
-        let mut row = RowBuf::new();
-        for key in (0..ROWS).step_by(2) {
-            // Read often enough to be moved.
-            bench.store.read(&table, &key_of(&table, &[Value::Integer(key)]), bench.store.now(), &mut row);
-        }
-        if n % 512 == 0 {
-            let (store, table, met) = (Arc::clone(&bench.store), Arc::clone(&table), Arc::clone(&met));
-            step_in(Point::Copied, move || {
-                let list = group(&store, &table);
-                met.store(list.len() > 1, Ordering::Relaxed);
-                store.remove_all(&table, &list).unwrap();
-                assert!(everywhere(&store, &table).is_empty());
-            });
-            bench.store.tick();
-            disarm();
-        }
-        if met.load(Ordering::Relaxed) {
-            break;
-        }
+    let bench = Bench::new(64);
+    let table = made_with(&bench, &[("max_rows", "2000")]);
+    for key in ROWS + OTHERS..2_050 {
+        bench.store.commit(&[put(&table, &row(key, 1), Expect::Absent)]).unwrap();
     }
-    assert!(met.load(Ordering::Relaxed), "no row of the table moved");
+    let list = group(&bench.store, &table);
+    let (before, leaving) = (table.indexes()[0].len(), list.len() as u64);
+    assert!(1_024 < leaving && leaving < ROWS.unsigned_abs(), "{leaving} rows of a group were not evicted");
+    let own = Arc::clone(&table);
+    step_in(Point::Unlinked, move || {
+        let left = before - own.indexes()[0].len();
+        assert!(0 < left && left < leaving, "{left} of {leaving} entries have left");
+    });
+    bench.store.remove_all(&table, &list).unwrap();
+    assert_eq!(disarm(), 0);
     assert!(everywhere(&bench.store, &table).is_empty());
     agree(&bench.store);
 }
@@ -254,7 +264,10 @@ fn what_changed_since_it_was_read_is_lost() {
     let table = made(&bench);
     let list = group(&bench.store, &table);
     bench.store.commit(&[put(&table, &row(7, 0), Expect::Present)]).unwrap();
-    bench.store.delete(&table, &key_of(&table, &[Value::Integer(9)]), Expect::Present, bench.store.now()).unwrap();
+    bench
+        .store
+        .delete(&table, &key_of(&table, &[Value::Integer(9)]), Expect::Present, bench.store.now())
+        .unwrap();
     let keys: Vec<Vec<u8>> = list.iter().map(|(key, _)| key.to_vec()).collect();
     let Err(WriteError::Lost(mut lost)) = bench.store.remove_all(&table, &list) else { panic!("removed") };
     lost.sort_unstable();
@@ -271,8 +284,7 @@ fn random_deletions_by_index_leave_what_a_model_says() {
     let mut random = fastrand::Rng::with_seed(seed());
     let bench = Bench::new(32);
     let table = made(&bench);
-    let mut model: BTreeMap<i64, i64> =
-        (0..ROWS + OTHERS).map(|key| (key, i64::from(key >= ROWS))).collect();
+    let mut model: BTreeMap<i64, i64> = (0..ROWS + OTHERS).map(|key| (key, i64::from(key >= ROWS))).collect();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for reverse in [false, true] {
@@ -295,7 +307,8 @@ fn random_deletions_by_index_leave_what_a_model_says() {
             let mut list = Removals::default();
             {
                 let view = bench.store.view();
-                let mut scan = view.equal(&table, &table.indexes()[0], &[ValueRef::Integer(gone)], random.bool());
+                let mut scan =
+                    view.equal(&table, &table.indexes()[0], &[ValueRef::Integer(gone)], random.bool());
                 let mut row = RowBuf::new();
                 while scan.next(&view, &mut row).unwrap() {
                     list.push(&row);
