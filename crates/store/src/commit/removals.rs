@@ -125,6 +125,8 @@ mod tests {
         let left: Vec<(&[u8], u64)> = list.iter().collect();
         assert_eq!(left, [(&b"a"[..], 5), (b"b", 3), (b"c", 4)]);
         assert_eq!(list.keys(), b"abc");
-        assert!(list.each().all(|(_, cas, place)| place.unwrap().location.bits() == 8 * cas));
+        assert!(
+            list.each().all(|(_, cas, place)| place.is_some_and(|place| place.location.bits() == 8 * cas))
+        );
     }
 }

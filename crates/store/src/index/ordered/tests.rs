@@ -328,8 +328,8 @@ fn entries_leave_together_as_one_by_one() {
     let mut random = seeded();
     for (shape, lie) in (0..=ZEROS).flat_map(|shape| Lie::ALL.map(|lie| (shape, lie))) {
         let mut fixture = Fixture::new(lie);
-        for round in 0..6 {
-            for _ in 0..1200 {
+        for round in 0..4 {
+            for _ in 0..800 {
                 let location = fixture.new_location();
                 fixture.insert(random_key(shape, &mut random), location);
             }
@@ -338,7 +338,7 @@ fn entries_leave_together_as_one_by_one() {
                 fixture.remove_together(some, &mut random);
                 fixture.check();
             }
-            if round % 3 == 2 {
+            if round % 2 == 1 {
                 fixture.check_ranges(shape, &mut random);
                 let all = fixture.model.iter().cloned().collect();
                 fixture.remove_together(all, &mut random);
