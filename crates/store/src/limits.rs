@@ -23,6 +23,13 @@ pub(crate) const UNKEPT_ROWS_MAX: usize = 1_024;
 /// and a few milliseconds in which the segments of these rows are not emptied.
 pub(crate) const LEAVING_ROWS_MAX: usize = 16_384;
 
+/// Bytes of entries that a commit gathers before they leave: rows of arrays have thousands of them.
+pub(crate) const LEAVING_BYTES_MAX: usize = 4 << 20;
+
+/// Of a table's memory, the part that is held at most because index entries name rows that have left: one of so many.
+/// Eviction finds what it needs in the rest.
+pub(crate) const LEAVING_SHARE: u64 = 2;
+
 /// Entries that leave an ordered index under one hold of its lock: some ten microseconds.
 pub(crate) const LEAVING_ENTRIES_MAX: usize = 128;
 

@@ -10,6 +10,7 @@ mod huge;
 mod in_place;
 mod model;
 mod pages;
+mod place;
 mod refused;
 mod threads;
 

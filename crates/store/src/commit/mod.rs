@@ -17,7 +17,7 @@ use parking_lot::{MutexGuard, RwLock};
 use crate::clock::Tick;
 use crate::error::WriteError;
 pub use crate::limits::COMMIT_ROWS_MAX;
-use crate::limits::{LEAVING_ROWS_MAX, UNKEPT_ROWS_MAX};
+use crate::limits::UNKEPT_ROWS_MAX;
 use crate::memory::place::{EVICTIONS_PER_WRITE, Placed};
 use crate::mutation::Mutation;
 use crate::row::new::NewRow;
@@ -462,7 +462,7 @@ impl Commits {
                 }
             }
             drop(shard);
-            if leaving.rows() >= LEAVING_ROWS_MAX {
+            if leaving.is_full() {
                 self.part_with_entries(&mut leaving);
             }
         }

@@ -203,6 +203,9 @@ pub(crate) struct Counters {
     pub(crate) rows: [AtomicU64; QUEUES],
     /// Units of segments by queue.
     pub(crate) units: [AtomicU64; QUEUES],
+    /// Units that are held because index entries name rows in them that have left, by each commit that holds them.
+    /// Relaxed: a bound, and nothing is read by it.
+    pub(crate) held_units: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) written: AtomicU64,
     /// Rows that left, by why.
@@ -690,8 +693,12 @@ impl Counters {
 
     /// Bytes of the table's segments.
     pub(crate) fn segment_bytes(&self) -> u64 {
-        let units: u64 = self.units.iter().map(|units| units.load(Ordering::Relaxed)).sum();
-        units * arena::UNIT_BYTES as u64
+        self.units() * arena::UNIT_BYTES as u64
+    }
+
+    /// Units of the table's segments.
+    pub(crate) fn units(&self) -> u64 {
+        self.units.iter().map(|units| units.load(Ordering::Relaxed)).sum()
     }
 
     /// Counts a row that left.

@@ -5,7 +5,8 @@
 //! meanwhile:
 //!
 //! - The segment of each such row is held, so that the row can be read as long as an entry names it. Where it is being
-//!   emptied, nobody can hold it any more, and the row's entries leave at once, under the lock of its shard.
+//!   emptied, nobody can hold it any more, and the row's entries leave at once, under the lock of its shard. So do they
+//!   where half of the table's memory would be held: others find room in the rest.
 //! - No statement sees the difference. All of this lies between the turn and the publication of the commit. Who runs
 //!   a statement then does not see the commit: the row comes by its entry, or from where its version was kept. Where
 //!   nothing is kept, no statement runs.
@@ -15,15 +16,17 @@
 //! - A definition that brings or takes an index waits until the commit has ended.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use arena::SegmentId;
 use arena::failpoint::{self, Point};
+use arena::{Arenas, SegmentId};
+use hashbrown::HashMap;
 
 use crate::error::WriteError;
 use crate::index::Index;
 use crate::index::ordered::EntryList;
-use crate::limits::LEAVING_ENTRIES_MAX;
-use crate::table::Table;
+use crate::limits::{LEAVING_BYTES_MAX, LEAVING_ENTRIES_MAX, LEAVING_ROWS_MAX, LEAVING_SHARE};
+use crate::table::{Table, TableState};
 use crate::versions::Versions;
 use crate::versions::shard::Shard;
 use crate::versions::swap::{SlotChange, Unique};
@@ -32,14 +35,56 @@ use crate::versions::swap::{SlotChange, Unique};
 #[derive(Debug, Default)]
 pub(crate) struct Leaving {
     indexes: Vec<(Arc<Index>, EntryList)>,
-    /// The segment of each row.
-    held: Vec<SegmentId>,
+    /// The segments of the rows, by table, and their units.
+    held: Vec<(Arc<TableState>, HashMap<SegmentId, u64>)>,
+    rows: usize,
+    /// Bytes of the entries.
+    bytes: usize,
+    /// A row met the bound of what is held of its table.
+    is_refused: bool,
 }
 
 impl Leaving {
-    /// How many rows have entries here.
-    pub(crate) fn rows(&self) -> usize {
-        self.held.len()
+    /// Whether the entries should leave before more rows do.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_refused || self.rows >= LEAVING_ROWS_MAX || self.bytes >= LEAVING_BYTES_MAX
+    }
+
+    /// Sees to it that the segment of a row is held; the shard's lock keeps the row in its slot. False: the segment is
+    /// being emptied, or too much of the table is held.
+    fn hold(&mut self, arena: &Arenas, state: &Arc<TableState>, segment: SegmentId) -> bool {
+        let at = self.held.iter().position(|(own, _)| Arc::ptr_eq(own, state)).unwrap_or_else(|| {
+            self.held.push((Arc::clone(state), HashMap::new()));
+            self.held.len() - 1
+        });
+        let segments = &mut self.held[at].1;
+        if !segments.contains_key(&segment) {
+            let (arena, counters) = (arena.of(segment), &state.counters);
+            let units = u64::from(arena.units(segment));
+            let held = counters.held_units.fetch_add(units, Ordering::Relaxed) + units;
+            let is_refused = held > counters.units() / LEAVING_SHARE;
+            if is_refused || !arena.hold(segment) {
+                self.is_refused |= is_refused;
+                counters.held_units.fetch_sub(units, Ordering::Relaxed);
+                return false;
+            }
+            segments.insert(segment, units);
+        }
+        self.rows += 1;
+        true
+    }
+
+    /// Lets all segments go: the entries have left.
+    fn release(&mut self, arena: &Arenas) {
+        for (state, segments) in &mut self.held {
+            let mut units = 0;
+            for (segment, own) in segments.drain() {
+                arena.of(segment).release(segment);
+                units += own;
+            }
+            state.counters.held_units.fetch_sub(units, Ordering::Relaxed);
+        }
+        (self.rows, self.bytes, self.is_refused) = (0, 0, false);
     }
 
     /// The entries of one index. The same index under another definition of its table is the same; `at` is where it
@@ -71,10 +116,9 @@ impl Versions {
             return self.swap(shard, table, change, Unique::Reserved);
         };
         let (segment, _) = self.arena.of(location).home_of(location);
-        if table.state.maintained.is_empty() || !self.arena.of(segment).hold(segment) {
+        if table.state.maintained.is_empty() || !leaving.hold(&self.arena, &table.state, segment) {
             return self.swap(shard, table, change, Unique::Reserved);
         }
-        leaving.held.push(segment);
         let came = self.swap_slot(shard, table, change)?;
         let maintained = table.state.maintained.load();
         self.with_copy(location, |row, key| {
@@ -85,8 +129,12 @@ impl Versions {
                         index.tree.write().remove(key, entry, &rows);
                     });
                 } else {
-                    let list = leaving.of(index, at);
-                    index.each_entry(change.hash, row, key, |key, entry| list.push(key, entry));
+                    let (list, mut bytes) = (leaving.of(index, at), 0);
+                    index.each_entry(change.hash, row, key, |key, entry| {
+                        list.push(key, entry);
+                        bytes += EntryList::bytes(key);
+                    });
+                    leaving.bytes += bytes;
                 }
             }
         });
@@ -96,7 +144,7 @@ impl Versions {
 
     /// Takes the gathered entries out of their indexes, and lets the segments go. No lock is held.
     pub(crate) fn part_with_entries(&self, leaving: &mut Leaving) {
-        if leaving.rows() > 0 {
+        if leaving.rows > 0 {
             failpoint::reach(Point::Unlinked);
         }
         for (index, list) in &mut leaving.indexes {
@@ -106,8 +154,6 @@ impl Versions {
             }
             list.clear();
         }
-        for segment in leaving.held.drain(..) {
-            self.arena.of(segment).release(segment);
-        }
+        leaving.release(&self.arena);
     }
 }

@@ -10,7 +10,7 @@ use store::definition::IndexDef;
 use store::value::{Value, ValueRef};
 use store::{Expect, Expiry, Removals, RowBuf, Store, Table, View, WriteError};
 
-use crate::common::{Bench, all_rows, key_of, put, seed, set, table, values};
+use crate::common::{Bench, all_rows, item, key_of, put, seed, set, table, values};
 
 /// More than a commit has that keeps nothing: statements may begin while it is under way.
 const ROWS: i64 = 1_500;
@@ -49,7 +49,12 @@ fn made_with(bench: &Bench, options: &[(&str, &str)]) -> Arc<Table> {
     ];
     let table = bench.store.create_table(def).unwrap();
     for key in 0..ROWS + OTHERS {
-        bench.store.commit(&[put(&table, &row(key, i64::from(key >= ROWS)), Expect::Absent)]).unwrap();
+        let mut row = row(key, i64::from(key >= ROWS));
+        if let (ROWS.., Value::Text(tags)) = (key, &mut row[3]) {
+            // The first group has less than half of the memory, and so may leave at once.
+            tags.push_str(&" ".repeat(8_000));
+        }
+        bench.store.commit(&[put(&table, &row, Expect::Absent)]).unwrap();
     }
     table
 }
@@ -180,6 +185,32 @@ fn memory_is_not_recycled_under_an_entry() {
     assert_eq!(all_rows(&bench.store, &table).len() as u64, table.rows());
 }
 
+/// One table has nearly all of the memory, and all of its rows leave: others go on writing.
+#[test]
+fn writers_have_room_while_most_of_memory_leaves() {
+    let bench = Bench::new(16);
+    let table = made(&bench);
+    let long = "x".repeat(900);
+    for key in ROWS + OTHERS..20_000 {
+        let mut row = row(key, 0);
+        row[2] = Value::Text(format!("{key}{long}"));
+        bench.store.commit(&[put(&table, &row, Expect::Absent)]).unwrap();
+    }
+    let store = Arc::clone(&bench.store);
+    let list = group(&store, &table);
+    assert!(list.len() > 8_000, "{} rows fill the memory", list.len());
+    step_in(Point::Unlinked, move || {
+        let catalog = store.catalog();
+        let cold = catalog.table(store::BUILT_IN).unwrap();
+        for n in 0..5_000 {
+            set(&store, cold, format!("cold{n}").as_bytes(), &[b'c'; 1_000], Expiry::Table);
+        }
+    });
+    bench.store.remove_all(&table, &list).unwrap();
+    assert_eq!(disarm(), 0);
+    agree(&bench.store);
+}
+
 /// Deletes the group while another thread does something that begins when the rows have left their slots. A change of
 /// indexes waits for the commit's end.
 fn delete_group_beside(bench: &Bench, deed: impl FnOnce(&Store) + Send + 'static) {
@@ -275,6 +306,72 @@ fn what_changed_since_it_was_read_is_lost() {
     let mut expected: Vec<usize> = [7, 9].into_iter().filter_map(expected).collect();
     expected.sort_unstable();
     assert_eq!(lost, expected);
+    agree(&bench.store);
+}
+
+/// Memory has been used again, by the same keys too, since the list was read: nothing of what is there now is meant.
+#[test]
+fn places_of_an_earlier_life_name_nothing() {
+    let bench = Bench::new(16);
+    let table = made(&bench);
+    let list = group(&bench.store, &table);
+    for round in 0..30_i64 {
+        for key in 0..ROWS {
+            bench.store.commit(&[put(&table, &row(key, round % 5), Expect::Anything)]).unwrap();
+        }
+        bench.store.tick();
+    }
+    let Err(WriteError::Lost(lost)) = bench.store.remove_all(&table, &list) else { panic!("removed") };
+    assert_eq!(lost.len(), list.len());
+    assert_eq!(table.rows(), (ROWS + OTHERS).unsigned_abs());
+    agree(&bench.store);
+}
+
+/// The table was dropped, and another one of its name has the same keys.
+#[test]
+fn places_in_a_dropped_table_name_nothing_in_the_next() {
+    let bench = Bench::new(64);
+    let before = made(&bench);
+    let list = group(&bench.store, &before);
+    bench.store.drop_table("t").unwrap();
+    let table = made(&bench);
+    assert!(matches!(bench.store.remove_all(&before, &list), Err(WriteError::TableGone)));
+    let Err(WriteError::Lost(lost)) = bench.store.remove_all(&table, &list) else { panic!("removed") };
+    assert_eq!(lost.len(), list.len());
+    assert_eq!(table.rows(), (ROWS + OTHERS).unsigned_abs());
+    agree(&bench.store);
+}
+
+/// A row that was only moved is the version that was read, wherever it lies.
+#[test]
+fn rows_that_were_moved_since_leave() {
+    let bench = Bench::new(16);
+    let table = made(&bench);
+    // Most of what lies between the rows of the group dies, so that they are brought together.
+    for key in (ROWS + OTHERS)..9_000 {
+        bench.store.commit(&[put(&table, &row(key, i64::from(key % 8 != 0)), Expect::Absent)]).unwrap();
+    }
+    let (list, before) = (group(&bench.store, &table), table.stats().segment_bytes);
+    for key in ROWS..9_000 {
+        if key < ROWS + OTHERS || key % 8 != 0 {
+            let key = key_of(&table, &[Value::Integer(key)]);
+            bench.store.delete(&table, &key, Expect::Present, bench.store.now()).unwrap();
+        }
+    }
+    bench.store.set_evictions(false);
+    let catalog = bench.store.catalog();
+    let cold = catalog.table(store::BUILT_IN).unwrap();
+    let fill = |n: u32| {
+        let (key, value) = (format!("cold{n}"), [b'c'; 1_000]);
+        let item = item(&value, Expiry::Table);
+        bench.store.put_item(cold, key.as_bytes(), &item, Expect::Absent, bench.store.now())
+    };
+    assert!((0..20_000).any(|n| fill(n).is_err()), "the memory is full");
+    let stats = table.stats();
+    assert_eq!((stats.rows, stats.evicted), (list.len() as u64, 0));
+    assert!(stats.segment_bytes < before / 2, "{} of {before} bytes are left", stats.segment_bytes);
+    bench.store.remove_all(&table, &list).unwrap();
+    assert_eq!(table.rows(), 0);
     agree(&bench.store);
 }
 

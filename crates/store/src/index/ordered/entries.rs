@@ -39,6 +39,11 @@ impl EntryList {
         self.list.push(Listed { lead: lead(key), location, key: (begin, self.keys.len()) });
     }
 
+    /// Bytes that an entry takes here.
+    pub fn bytes(key: &[u8]) -> usize {
+        size_of::<Listed>() + key.len()
+    }
+
     /// Brings the entries in the order of the tree.
     pub fn sort(&mut self) {
         let Self { keys, list } = self;

@@ -163,7 +163,9 @@ impl Fixture {
         }
         random.shuffle(&mut entries);
         let mut list = EntryList::default();
-        entries.iter().for_each(|(key, location)| list.push(key, *location));
+        for (key, location) in &entries {
+            list.push(key, *location);
+        }
         list.sort();
         let most = random.usize(1..200);
         list.chunks(most).for_each(|some| self.tree.remove_listed(&some, &self.rows));
