@@ -1,5 +1,7 @@
 //! The database behind the cache, when it is a MariaDB: a real one changes, and rows here go.
 
+mod read_through;
+
 use std::process::Command;
 use std::time::Duration;
 

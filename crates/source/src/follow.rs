@@ -8,11 +8,11 @@ use crate::batch::{Batch, Keys};
 use crate::error::Error;
 use crate::limits::BATCH_CHANGES_MAX;
 use crate::plan::{Plan, Routes};
-use crate::settle::Unsettled;
+use crate::settle::{Snapshot, Unsettled};
 use crate::stream::{Source, of_cache};
 
-/// What a stream has read and applied. `T` says which transaction of the source it was.
-pub(crate) struct Following<'s, T> {
+/// What a stream has read and applied.
+pub(crate) struct Following<'s> {
     pub(crate) source: &'s Source,
     pub(crate) plan: Plan,
     pub(crate) routes: Routes,
@@ -23,12 +23,12 @@ pub(crate) struct Following<'s, T> {
     applier: &'s mut Applier,
     /// What whole transactions invalidate that were not applied yet, and which these are.
     ready: Batch,
-    transactions: Vec<T>,
-    unsettled: Unsettled<T>,
+    transactions: Vec<u64>,
+    unsettled: Unsettled,
     applied: u64,
 }
 
-impl<'s, T> Following<'s, T> {
+impl<'s> Following<'s> {
     pub(crate) fn new(source: &'s Source, applier: &'s mut Applier, plan: Plan) -> Self {
         let (routes, ready, under_way) = (Routes::default(), Batch::default(), Batch::default());
         let (transactions, unsettled) = (Vec::new(), Unsettled::default());
@@ -48,7 +48,7 @@ impl<'s, T> Following<'s, T> {
 
     /// Goes on with the definitions of now; false: the server is another one. `before`: a transaction that stands
     /// before all that a new table is told.
-    pub(crate) fn follow_definitions(&mut self, before: T) -> Result<bool, Error> {
+    pub(crate) fn follow_definitions(&mut self, before: u64) -> Result<bool, Error> {
         let catalog = self.source.engine.store().catalog();
         if catalog.generation == self.plan.generation {
             return Ok(true);
@@ -72,13 +72,14 @@ impl<'s, T> Following<'s, T> {
         }
         if !new.is_empty() {
             self.source.state.update(|facts| facts.emptied += new.len() as u64);
+            self.source.tell_gate(&self.plan, &new, &[before]);
             self.unsettled.add(self.received, vec![before], new);
         }
         Ok(true)
     }
 
     /// The transaction under way took effect.
-    pub(crate) fn commit(&mut self, transaction: T) {
+    pub(crate) fn commit(&mut self, transaction: u64) {
         let batch = std::mem::take(&mut self.under_way);
         if !batch.is_empty() {
             self.ready.absorb(batch);
@@ -100,6 +101,7 @@ impl<'s, T> Following<'s, T> {
         let (unsettled, count) = (self.unsettled.len() + 1, transactions.len() as u64);
         // First: whoever misses a row finds that it is not settled.
         self.source.state.update(|facts| facts.unsettled = unsettled);
+        self.source.tell_gate(&self.plan, &batch, &transactions);
         let rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;
         self.source.state.update(|facts| {
             facts.invalidated += rows;
@@ -123,8 +125,9 @@ impl<'s, T> Following<'s, T> {
     }
 
     /// Deletes once more what the source shows by now.
-    pub(crate) fn settle(&mut self, shows: impl Fn(&T) -> bool) -> Result<(), Error> {
-        let batch = self.unsettled.settled(shows);
+    pub(crate) fn settle(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        self.source.gate.show(snapshot);
+        let batch = self.unsettled.settled(snapshot);
         let mut rows = 0;
         if !batch.is_empty() {
             rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;

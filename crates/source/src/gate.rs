@@ -1,6 +1,6 @@
 //! The gate against late fills.
 //!
-//! PostgreSQL streams a transaction before it shows it to others: see [`crate::settle`]. So a row that was fetched may
+//! A source streams a transaction before it shows it to others: see [`crate::settle`]. So a row that was fetched may
 //! be older than a change that was applied here already, after which no further event comes. Each fetch brings the
 //! snapshot that it was read in. A row is stored only if every transaction that was streamed for its key is visible in
 //! that snapshot. The gate knows the recent transactions: those that no snapshot of the source has shown yet, and
@@ -33,7 +33,8 @@ pub(crate) enum Touched {
 /// Transactions that were applied together.
 #[derive(Debug)]
 struct Event {
-    xids: Vec<u32>,
+    /// By their numbers in the stream.
+    transactions: Vec<u64>,
     /// By the tables' numbers.
     touched: Vec<(u64, Touched)>,
     /// It is not known what they touched.
@@ -78,13 +79,18 @@ pub(crate) struct State {
 impl Gate {
     /// A stream begins: fetches that began before are refused. `running`: transactions of which it is not known whether
     /// they will be streamed.
-    pub(crate) fn follow(&self, running: Vec<u32>) {
+    pub(crate) fn follow(&self, running: Vec<u64>) {
         let mut state = self.0.lock();
         state.moment += 1;
         state.followed_since = Some(state.moment);
         state.events.clear();
         if !running.is_empty() {
-            state.events.push_back(Event { xids: running, touched: Vec::new(), of_all: true, shown: None });
+            state.events.push_back(Event {
+                transactions: running,
+                touched: Vec::new(),
+                of_all: true,
+                shown: None,
+            });
         }
     }
 
@@ -114,12 +120,12 @@ impl Gate {
     }
 
     /// Transactions were streamed: before anything of them is applied.
-    pub(crate) fn meet(&self, xids: Vec<u32>, touched: Vec<(u64, Touched)>) {
+    pub(crate) fn meet(&self, transactions: Vec<u64>, touched: Vec<(u64, Touched)>) {
         if touched.is_empty() {
             return;
         }
         let mut state = self.0.lock();
-        state.events.push_back(Event { xids, touched, of_all: false, shown: None });
+        state.events.push_back(Event { transactions, touched, of_all: false, shown: None });
         state.bound();
     }
 
@@ -175,7 +181,7 @@ impl State {
                 continue;
             }
             // None was shown: the oldest half is one from now on.
-            let mut all = Event { xids: Vec::new(), touched: Vec::new(), of_all: false, shown: None };
+            let mut all = Event { transactions: Vec::new(), touched: Vec::new(), of_all: false, shown: None };
             for event in self.events.drain(..GATE_EVENTS_MAX / 2) {
                 all.absorb(event);
             }
@@ -196,11 +202,11 @@ impl Event {
 
     /// Whether a snapshot shows all of it.
     fn is_seen(&self, snapshot: &Snapshot) -> bool {
-        self.xids.iter().all(|xid| snapshot.shows(*xid))
+        self.transactions.iter().all(|one| snapshot.shows(*one))
     }
 
     fn absorb(&mut self, other: Self) {
-        self.xids.extend(other.xids);
+        self.transactions.extend(other.transactions);
         self.of_all |= other.of_all;
         // Which keys is not worth keeping for so many.
         for (table, _) in other.touched {
@@ -272,7 +278,7 @@ mod tests {
         let gate = Gate::default();
         gate.follow(Vec::new());
         let pass = gate.begin();
-        let last = u32::try_from(GATE_EVENTS_MAX).unwrap() * 3;
+        let last = GATE_EVENTS_MAX as u64 * 3;
         for xid in 1..=last {
             gate.meet(vec![xid], keys(&[&xid.to_be_bytes()]));
             if xid % 100 == 0 {
@@ -292,7 +298,7 @@ mod tests {
         }
         assert!(gate.hold().events.len() <= GATE_EVENTS_MAX);
         let pass = gate.begin();
-        assert!(!lets_in(&gate, &pass, "1:1:", &1_u32.to_be_bytes()));
-        assert!(lets_in(&gate, &pass, &format!("{0}:{0}:", last + 1), &1_u32.to_be_bytes()));
+        assert!(!lets_in(&gate, &pass, "1:1:", &1_u64.to_be_bytes()));
+        assert!(lets_in(&gate, &pass, &format!("{0}:{0}:", last + 1), &1_u64.to_be_bytes()));
     }
 }

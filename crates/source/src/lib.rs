@@ -138,7 +138,7 @@ fn ask(server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError
     }
     if server.wrapper == Wrapper::MariaDb {
         refuse_of_mariadb(table)?;
-        mariadb::ask(server, &table.dependences())?;
+        mariadb::ask(server, &table.dependences(), table.options.query.is_some().then_some(table))?;
         return Ok(Vec::new());
     }
     let mut connection = connect(server, Purpose::Questions)?;
@@ -160,12 +160,6 @@ fn refuse_of_mariadb(table: &TableDef) -> Result<(), SqlError> {
         return refuse(
             "rows cannot be copied from MariaDB: its changes only invalidate rows",
             "leave out mode, or set it to 'invalidate'",
-        );
-    }
-    if table.options.query.is_some() {
-        return refuse(
-            "missing rows cannot be fetched from MariaDB",
-            "leave out query; clients fill the table",
         );
     }
     Ok(())
@@ -258,7 +252,7 @@ impl Running {
             table.reads_through() && source.is_some_and(|own| own.eq_ignore_ascii_case(&self.server.name))
         };
         if self.fetchers.is_none() && catalog.tables().any(own) {
-            self.fetchers = Some(Fetchers::start(engine, &self.server, &self.state, &self.gate));
+            self.fetchers = Some(Fetchers::start(engine, &self.server, &self.state, &self.gate, asker_to));
         }
     }
 
@@ -316,6 +310,14 @@ impl Running {
 fn lookers(engine: &Engine, server: &ServerDef) -> impl Iterator<Item = Arc<Table>> {
     let plan = Plan::of(&engine.store().catalog(), &server.name);
     plan.targets.into_iter().filter(Target::looks_at_source).map(|target| target.table)
+}
+
+/// A new connection to a source, for its rows.
+fn asker_to(server: &ServerDef) -> Result<Box<dyn fetch::Ask>, error::Error> {
+    Ok(match server.wrapper {
+        Wrapper::Postgres => Box::new(fetch::Asker::connect(server)?),
+        Wrapper::MariaDb => Box::new(mariadb::Asker::connect(server)?),
+    })
 }
 
 fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool, views: &Pool) {

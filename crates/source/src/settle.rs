@@ -16,29 +16,23 @@ use crate::limits::{SETTLE_LOOKS_MAX, UNSETTLED_KEYS_MAX, UNSETTLED_MAX, VALUES_
 
 /// Transactions that were applied together, and what they invalidated.
 #[derive(Debug)]
-struct Applied<T> {
+struct Applied {
     /// Where the first of them was committed.
     from: u64,
-    transactions: Vec<T>,
+    transactions: Vec<u64>,
     batch: Batch,
 }
 
-/// What was applied once, the oldest first. `T` says which transaction of the source it was.
-#[derive(Debug)]
-pub(crate) struct Unsettled<T> {
-    waiting: VecDeque<Applied<T>>,
+/// What was applied once, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Unsettled {
+    waiting: VecDeque<Applied>,
     /// How many keys they have, and what their values take.
     keys: usize,
     bytes: usize,
 }
 
-impl<T> Default for Unsettled<T> {
-    fn default() -> Self {
-        Self { waiting: VecDeque::new(), keys: 0, bytes: 0 }
-    }
-}
-
-impl<T> Unsettled<T> {
+impl Unsettled {
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -54,7 +48,7 @@ impl<T> Unsettled<T> {
     }
 
     /// Takes over what was applied, from this place on.
-    pub(crate) fn add(&mut self, from: u64, transactions: Vec<T>, mut batch: Batch) {
+    pub(crate) fn add(&mut self, from: u64, transactions: Vec<u64>, mut batch: Batch) {
         if self.bytes + batch.value_bytes() > VALUES_BYTES_MAX {
             batch.strip();
         }
@@ -85,10 +79,10 @@ impl<T> Unsettled<T> {
     }
 
     /// What is to be applied again: the source shows all transactions of it.
-    pub(crate) fn settled(&mut self, shows: impl Fn(&T) -> bool) -> Batch {
+    pub(crate) fn settled(&mut self, snapshot: &Snapshot) -> Batch {
         let mut batch = Batch::default();
         self.waiting.retain_mut(|one| {
-            one.transactions.retain(|one| !shows(one));
+            one.transactions.retain(|one| !snapshot.shows(*one));
             if one.transactions.is_empty() {
                 batch.absorb(std::mem::take(&mut one.batch));
             }
@@ -112,35 +106,49 @@ impl<T> Unsettled<T> {
     }
 }
 
-/// Which transactions a reader of the source sees.
+/// Which transactions a reader of the source sees. Their numbers are those of the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Snapshot {
-    /// The first that had not begun.
-    end: u32,
-    /// Those before that had not ended.
-    running: Vec<u32>,
+pub(crate) enum Snapshot {
+    /// Of PostgreSQL: those before `end` that do not run.
+    Running {
+        /// The first that had not begun.
+        end: u32,
+        /// Those before that had not ended.
+        running: Vec<u32>,
+    },
+    /// Of MariaDB: those that its log has before this place.
+    Place(u64),
 }
 
 impl Snapshot {
-    /// Reads `xmin:xmax:xip,...`: numbers of 64 bits, of which the stream has the lower half.
+    /// Reads PostgreSQL's `xmin:xmax:xip,...`: numbers of 64 bits, of which the stream has the lower half.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut parts = text.split(':').skip(1);
         let lower = |number: &str| u32::try_from(number.parse::<u64>().ok()? & 0xffff_ffff).ok();
         let end = lower(parts.next()?)?;
         let running = parts.next()?.split(',').filter(|number| !number.is_empty());
-        Some(Self { end, running: running.map(lower).collect::<Option<_>>()? })
+        Some(Self::Running { end, running: running.map(lower).collect::<Option<_>>()? })
     }
 
     /// Those that run.
-    pub(crate) fn running(self) -> Vec<u32> {
-        self.running
+    pub(crate) fn running(self) -> Vec<u64> {
+        match self {
+            Self::Running { running, .. } => running.into_iter().map(u64::from).collect(),
+            Self::Place(_) => Vec::new(),
+        }
     }
 
     /// Whether what a transaction of the stream did is seen. Numbers of 32 bits turn around, and are never as far apart
     /// as half of them.
-    pub(crate) fn shows(&self, xid: u32) -> bool {
-        let began = xid.wrapping_sub(self.end).cast_signed() < 0;
-        began && !self.running.contains(&xid)
+    pub(crate) fn shows(&self, transaction: u64) -> bool {
+        match self {
+            Self::Running { end, running } => {
+                let xid = (transaction & 0xffff_ffff) as u32;
+                let began = xid.wrapping_sub(*end).cast_signed() < 0;
+                began && !running.contains(&xid)
+            }
+            Self::Place(place) => transaction <= *place,
+        }
     }
 }
 
@@ -156,9 +164,8 @@ mod tests {
         batch
     }
 
-    fn settled(unsettled: &mut Unsettled<u32>, snapshot: &str) -> Batch {
-        let snapshot = Snapshot::read(snapshot).unwrap();
-        unsettled.settled(|xid| snapshot.shows(*xid))
+    fn settled(unsettled: &mut Unsettled, snapshot: &str) -> Batch {
+        unsettled.settled(&Snapshot::read(snapshot).unwrap())
     }
 
     #[test]
@@ -171,7 +178,11 @@ mod tests {
         assert!(Snapshot::read("739:740:").unwrap().shows(739));
         // Behind the turn of 32 bits.
         let turned = Snapshot::read("4294967300:4294967302:4294967300").unwrap();
-        assert_eq!([u32::MAX, 3, 4, 5, 6].map(|xid| turned.shows(xid)), [true, true, false, true, false]);
+        assert_eq!(
+            [u32::MAX.into(), 3, 4, 5, 6].map(|xid| turned.shows(xid)),
+            [true, true, false, true, false]
+        );
+        assert_eq!([6, 7, 8].map(|place| Snapshot::Place(7).shows(place)), [true, true, false]);
         for wrong in ["", "1", "1:x:", "1:2:x"] {
             assert_eq!(Snapshot::read(wrong), None, "{wrong}");
         }
@@ -218,7 +229,7 @@ mod tests {
     fn what_waits_is_bounded() {
         let mut unsettled = Unsettled::default();
         for xid in 1..=12_000 {
-            unsettled.add(xid.into(), vec![xid], one(1));
+            unsettled.add(xid, vec![xid], one(1));
             assert!(unsettled.waiting.len() <= UNSETTLED_MAX);
             assert_eq!(unsettled.from(), Some(1));
         }

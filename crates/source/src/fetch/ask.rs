@@ -4,23 +4,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{FETCH_TIMEOUT_MS, FetchBatch, Value};
-use postgres::{Datum, Format};
+use engine::{FETCH_TIMEOUT_MS, FetchBatch};
 use store::Table;
-use store::value::ValueRef;
+use store::definition::ServerDef;
 
+use super::Ask;
+use super::answer::{Answer, Form, Taken, form_of, key_text};
 use crate::error::Error;
-use crate::limits::{FETCH_BYTES_MAX, FETCH_ROWS_MAX};
-use crate::query::{Cells, Described, array};
+use crate::login::{Purpose, connect};
+use crate::query::{Cells, array};
 use crate::settle::Snapshot;
-use crate::values::{encode, value};
 use crate::wire::Connection;
 
 /// Columns before those of the query: the snapshot, and whether the server only replays.
 const FIRST: usize = 2;
 
 /// A connection that asks for rows.
-pub(super) struct Asker {
+pub(crate) struct Asker {
     connection: Connection,
     /// What was prepared on it, by the table's number.
     questions: HashMap<u64, Question>,
@@ -36,27 +36,6 @@ struct Question {
     form: Arc<Form>,
 }
 
-/// How the rows of a query are rows of a table.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Form {
-    /// Our column for each of the query's.
-    pub(super) columns: Vec<usize>,
-    /// Where the columns of the key stand among the query's.
-    pub(super) key: Vec<usize>,
-}
-
-/// A row by its key, as our table encodes it.
-type Row = (Vec<u8>, Vec<Value>);
-
-/// What came.
-pub(super) struct Answer {
-    /// None: it does not say what was visible, as a server that only replays the log of another one.
-    pub(super) snapshot: Option<Snapshot>,
-    pub(super) form: Arc<Form>,
-    /// By the key as our table encodes it.
-    pub(super) rows: HashMap<Vec<u8>, Vec<Value>>,
-}
-
 /// The query with its snapshot, which comes also where no row does.
 pub(super) fn with_snapshot(query: &str) -> String {
     format!(
@@ -66,37 +45,10 @@ pub(super) fn with_snapshot(query: &str) -> String {
 }
 
 impl Asker {
-    pub(super) fn over(connection: Connection) -> Self {
-        Self { connection, questions: HashMap::new(), prepared: 0, timeout: Duration::ZERO }
-    }
-
-    pub(super) fn is_broken(&self) -> bool {
-        self.connection.is_broken()
-    }
-
-    /// Whether the source has ended it meanwhile.
-    pub(super) fn is_gone(&mut self) -> bool {
-        !matches!(self.connection.next_within(Duration::from_millis(1)), Ok(None))
-    }
-
-    pub(super) fn end(&mut self) {
-        self.connection.end();
-    }
-
-    /// Asks for the rows of a batch. A key that the source's types cannot have makes its query fail: then the others
-    /// are asked for without it.
-    pub(super) fn ask(&mut self, batch: &FetchBatch, deadline: Instant) -> Result<Answer, Error> {
-        let keys: Vec<&[u8]> = batch.keys.iter().map(|wanted| &*wanted.key).collect();
-        let table = &batch.table;
-        self.give_up_after(table, deadline)?;
-        match self.ask_prepared(table, &keys, deadline) {
-            // A table of the source was altered, or something between us and it keeps no statements.
-            Err(error) if ["0A000", "26000"].contains(&error.state.as_str()) && !self.is_broken() => {
-                self.questions.remove(&table.number());
-                self.ask_prepared(table, &keys, deadline)
-            }
-            asked => asked,
-        }
+    /// Connects.
+    pub(crate) fn connect(server: &ServerDef) -> Result<Self, Error> {
+        let connection = connect(server, Purpose::Questions)?;
+        Ok(Self { connection, questions: HashMap::new(), prepared: 0, timeout: Duration::ZERO })
     }
 
     fn ask_prepared(&mut self, table: &Table, keys: &[&[u8]], deadline: Instant) -> Result<Answer, Error> {
@@ -145,24 +97,11 @@ impl Asker {
         let Some(question) = self.questions.get(&table.number()) else { return Ok(()) };
         let lists = lists(table, keys)?;
         let parameters: Vec<_> = lists.iter().map(|list| Some(list.as_bytes())).collect();
-        let (mut count, mut bytes, form) = (0, 0, Arc::clone(&answer.form));
+        let mut taken = Taken::default();
         self.connection.fetch(&question.name, &parameters, deadline, &mut |cells| {
-            count += 1;
-            if count > FETCH_ROWS_MAX {
-                let message = "the query gives more rows than keys were asked for";
-                return Err(Error::new("54000", message)
-                    .with_hint("it needs a condition by its parameters, such as WHERE id = ANY($1)"));
-            }
-            bytes += cells.iter().flatten().map(|cell| cell.len()).sum::<usize>();
-            if bytes > FETCH_BYTES_MAX {
-                return Err(Error::new("54000", format!("the rows have more than {FETCH_BYTES_MAX} bytes")));
-            }
+            taken.take(cells)?;
             answer.snapshot = snapshot_of(cells)?;
-            let Some((key, values)) = row_of(table, &form, &cells[FIRST..])? else { return Ok(()) };
-            if answer.rows.insert(key, values).is_some() {
-                return Err(Error::new("21000", "the query gives several rows of one key"));
-            }
-            Ok(())
+            answer.add(table, &cells[FIRST..])
         })
     }
 
@@ -187,34 +126,40 @@ impl Asker {
         self.prepared += 1;
         let name = format!("fetch_{}", self.prepared);
         let described = self.connection.prepare(&name, &with_snapshot(query), deadline)?;
-        let form = Arc::new(form_of(table.def(), &described, FIRST)?);
+        let given = described.columns.get(FIRST..).unwrap_or_default();
+        let form = Arc::new(form_of(table.def(), given)?);
         self.questions.insert(number, Question { name, form: Arc::clone(&form) });
         Ok(form)
     }
 }
 
-/// How the columns of a query, behind the first ones, are those of a table. They were compared when it was defined.
-pub(super) fn form_of(
-    def: &store::definition::TableDef,
-    described: &Described,
-    first: usize,
-) -> Result<Form, Error> {
-    let given = described.columns.get(first..).unwrap_or_default();
-    let find = |(name, _): &(String, u32)| {
-        def.column_index(name).ok_or_else(|| {
-            let message = format!("the query gives a column {name}, which table {} does not have", def.name);
-            Error::new("42703", message)
-        })
-    };
-    let columns: Vec<usize> = given.iter().map(find).collect::<Result<_, _>>()?;
-    let place = |own: &usize| {
-        columns.iter().position(|column| column == own).ok_or_else(|| {
-            let name = &def.columns[*own].name;
-            Error::new("42703", format!("the query does not give {name}, which is in the primary key"))
-        })
-    };
-    let key = def.primary_key.iter().map(place).collect::<Result<_, _>>()?;
-    Ok(Form { columns, key })
+impl Ask for Asker {
+    /// A key that the source's types cannot have makes its query fail: then the others are asked for without it.
+    fn ask(&mut self, batch: &FetchBatch, deadline: Instant) -> Result<Answer, Error> {
+        let keys: Vec<&[u8]> = batch.keys.iter().map(|wanted| &*wanted.key).collect();
+        let table = &batch.table;
+        self.give_up_after(table, deadline)?;
+        match self.ask_prepared(table, &keys, deadline) {
+            // A table of the source was altered, or something between us and it keeps no statements.
+            Err(error) if ["0A000", "26000"].contains(&error.state.as_str()) && !self.is_broken() => {
+                self.questions.remove(&table.number());
+                self.ask_prepared(table, &keys, deadline)
+            }
+            asked => asked,
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.connection.is_broken()
+    }
+
+    fn is_gone(&mut self) -> bool {
+        !matches!(self.connection.next_within(Duration::from_millis(1)), Ok(None))
+    }
+
+    fn end(&mut self) {
+        self.connection.end();
+    }
 }
 
 fn snapshot_of(cells: &Cells<'_>) -> Result<Option<Snapshot>, Error> {
@@ -226,50 +171,14 @@ fn snapshot_of(cells: &Cells<'_>) -> Result<Option<Snapshot>, Error> {
     snapshot.map(Some).ok_or_else(|| Error::connection("a snapshot of the source cannot be read"))
 }
 
-/// The key and the values of a row; none: it is the one that comes where there is no row.
-fn row_of(table: &Table, form: &Form, cells: &Cells<'_>) -> Result<Option<Row>, Error> {
-    if form.key.iter().any(|&at| cells.get(at).copied().flatten().is_none()) {
-        return Ok(None);
-    }
-    let def = table.def();
-    let read = |(&column, cell): (&usize, Option<&[u8]>)| match cell {
-        None => Ok(Value::Null),
-        Some(text) => {
-            let own = &def.columns[column];
-            let read = value(own.sql_type().oid(), text);
-            read.map_err(|error| Error::new(error.state, format!("column {}: {}", own.name, error.message)))
-        }
-    };
-    let values: Vec<Value> =
-        form.columns.iter().zip(cells.iter().copied()).map(read).collect::<Result<_, _>>()?;
-    let key = encode(table, form.key.iter().map(|&at| values[at].clone()))
-        .ok_or_else(|| Error::new("22023", "the query gives a key that the table cannot have"))?;
-    Ok(Some((key, values)))
-}
-
 /// The keys as the query takes them: an array for each column of the key.
 fn lists(table: &Table, keys: &[&[u8]]) -> Result<Vec<String>, Error> {
     let def = table.def();
     let texts = |(at, &column): (usize, &usize)| {
         let oid = def.columns[column].sql_type().oid();
-        let text = |key: &&[u8]| text_of(table, key, at, oid);
+        let text = |key: &&[u8]| key_text(table, key, at, oid);
         let texts: Vec<String> = keys.iter().map(text).collect::<Result<_, _>>()?;
         Ok(array(texts.iter().map(String::as_str)))
     };
     def.primary_key.iter().enumerate().map(texts).collect()
-}
-
-/// One column of a key as PostgreSQL reads it.
-fn text_of(table: &Table, key: &[u8], at: usize, oid: u32) -> Result<String, Error> {
-    let wrong = || Error::new("22023", "a key has no text");
-    let datum = match table.keys().column(key, at).map_err(|_| wrong())? {
-        ValueRef::Null => Datum::Null,
-        ValueRef::Integer(number) => Datum::Integer(number),
-        ValueRef::Real(number) => Datum::Real(number),
-        ValueRef::Text(text) => Datum::Text(text),
-        ValueRef::Blob(bytes) => Datum::Bytes(bytes),
-    };
-    let mut out = Vec::new();
-    postgres::encode(oid, Format::Text, datum, &mut out).map_err(|_| wrong())?;
-    String::from_utf8(out).map_err(|_| wrong())
 }

@@ -3,7 +3,8 @@
 use postgres::oid;
 use store::definition::{ColumnDef, TableDef};
 
-use super::ask::{form_of, with_snapshot};
+use super::answer::{Form, form_of};
+use super::ask::with_snapshot;
 use crate::error::Error;
 use crate::limits::ANSWER_TIMEOUT;
 use crate::time::now;
@@ -18,7 +19,20 @@ pub(crate) fn check(connection: &mut Connection, def: &TableDef) -> Result<(), E
         Error { message, ..error }
     })?;
     check_parameters(def, described.parameters)?;
-    let form = form_of(def, &described, 0).map_err(|error| {
+    check_columns(def, &described.columns)?;
+    // As it is going to be asked, for no keys.
+    connection.prepare("check_with_snapshot", &with_snapshot(query), until)?;
+    let none = vec![Some(&b"{}"[..]); described.parameters];
+    connection.fetch("check_with_snapshot", &none, until, &mut |_| Ok(())).map_err(|error| {
+        let denied = error.state == "42501" && error.hint.is_none();
+        let hint = "GRANT SELECT ON the tables of the query TO the user, on the source";
+        if denied { error.with_hint(hint) } else { error }
+    })
+}
+
+/// Compares the columns that a query gives, with the OIDs of their types, with those of a table.
+pub(crate) fn check_columns(def: &TableDef, given: &[(String, u32)]) -> Result<Form, Error> {
+    let form = form_of(def, given).map_err(|error| {
         error.with_hint("give just the table's columns, by their names: SELECT id, name AS title, ...")
     })?;
     for (at, &column) in form.columns.iter().enumerate() {
@@ -30,17 +44,10 @@ pub(crate) fn check(connection: &mut Connection, def: &TableDef) -> Result<(), E
             return Err(Error::new("428C9", format!("column {} is generated here", own.name))
                 .with_hint("leave it out of the query"));
         }
-        check_type(own, described.columns[at].1)?;
+        check_type(own, given[at].1)?;
     }
     check_missing(def, &form.columns)?;
-    // As it is going to be asked, for no keys.
-    connection.prepare("check_with_snapshot", &with_snapshot(query), until)?;
-    let none = vec![Some(&b"{}"[..]); described.parameters];
-    connection.fetch("check_with_snapshot", &none, until, &mut |_| Ok(())).map_err(|error| {
-        let denied = error.state == "42501" && error.hint.is_none();
-        let hint = "GRANT SELECT ON the tables of the query TO the user, on the source";
-        if denied { error.with_hint(hint) } else { error }
-    })
+    Ok(form)
 }
 
 fn check_parameters(def: &TableDef, count: usize) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use engine::{
 };
 use store::{Freshness, Table, codec};
 
-use super::ask::{Answer, Form};
+use super::answer::{Answer, Form};
 use crate::error::Error;
 use crate::gate::{Gate, Pass};
 use crate::plan::{name_of, quoted};

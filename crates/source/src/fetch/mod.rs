@@ -3,6 +3,7 @@
 //! A source has a few threads for it, each with a connection of its own. One takes keys of a table out of the source's
 //! queue, asks for all of them by one query, and stores what comes, unless the [gate](crate::gate) refuses it.
 
+mod answer;
 mod ask;
 mod check;
 mod fill;
@@ -18,10 +19,10 @@ use store::definition::ServerDef;
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::limits::{FETCH_AWAY, FETCH_CONNECTIONS, FETCH_IDLE};
-use crate::login::{Purpose, connect};
 use crate::time::now;
-use ask::Asker;
-pub(crate) use check::check;
+pub(crate) use answer::{Answer, Form, Taken, form_of, key_text};
+pub(crate) use ask::Asker;
+pub(crate) use check::{check, check_columns};
 use fill::Filler;
 
 /// The threads that fetch from a source.
@@ -37,9 +38,28 @@ struct Fetcher {
     state: Arc<SourceState>,
     gate: Arc<Gate>,
     stop: Arc<AtomicBool>,
+    connect: Connect,
     /// The connection, once there is one.
-    asker: Option<Asker>,
+    asker: Option<Box<dyn Ask>>,
 }
+
+/// A connection that asks for rows.
+pub(crate) trait Ask: Send {
+    /// Asks for the rows of a batch.
+    fn ask(&mut self, batch: &FetchBatch, deadline: Instant) -> Result<Answer, Error>;
+
+    /// Whether nothing more can be asked.
+    fn is_broken(&self) -> bool;
+
+    /// Whether the source has ended it meanwhile.
+    fn is_gone(&mut self) -> bool;
+
+    /// Says that it ends.
+    fn end(&mut self);
+}
+
+/// Makes a new connection to a source.
+pub(crate) type Connect = fn(&ServerDef) -> Result<Box<dyn Ask>, Error>;
 
 impl Fetchers {
     pub(crate) fn start(
@@ -47,6 +67,7 @@ impl Fetchers {
         server: &Arc<ServerDef>,
         state: &Arc<SourceState>,
         gate: &Arc<Gate>,
+        connect: Connect,
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let said = server.option("fetch_connections").and_then(|count| count.parse().ok());
@@ -57,6 +78,7 @@ impl Fetchers {
                 state: Arc::clone(state),
                 gate: Arc::clone(gate),
                 stop: Arc::clone(&stop),
+                connect,
                 asker: None,
             };
             let name = format!("fetch-{}-{number}", server.id);
@@ -96,7 +118,7 @@ impl Fetcher {
 
     /// A source that ended the connection meanwhile is noticed before somebody waits for it.
     fn look_at_connection(&mut self) {
-        if self.asker.as_mut().is_some_and(Asker::is_gone) {
+        if self.asker.as_mut().is_some_and(|asker| asker.is_gone()) {
             self.asker = None;
         }
     }
@@ -126,8 +148,8 @@ impl Fetcher {
     ) -> Result<(), Error> {
         let asker = match &mut self.asker {
             Some(asker) => asker,
-            none => match connect(&self.server, Purpose::Questions) {
-                Ok(connection) => none.insert(Asker::over(connection)),
+            none => match (self.connect)(&self.server) {
+                Ok(asker) => none.insert(asker),
                 Err(error) => {
                     let clock = self.engine.store().clock();
                     let away = u64::try_from(FETCH_AWAY.as_nanos()).unwrap_or(u64::MAX);

@@ -22,6 +22,7 @@ use crate::follow::Following;
 use crate::limits::{ANSWER_TIMEOUT, FEEDBACK_INTERVAL, PREPARED_MAX, SETTLE_WAIT, SILENCE, STREAM_WAIT};
 use crate::plan::{Plan, Routes};
 use crate::row::Relation;
+use crate::settle::Snapshot;
 use crate::stream::Source;
 use crate::time::now;
 
@@ -36,7 +37,11 @@ const SERVER_IDS: u32 = 1 << 31;
 
 /// Where the log is that readers of the source see by now.
 pub(super) fn shown_place(beside: &mut Connection) -> Result<Place, Error> {
-    let rows = beside.query("SHOW STATUS LIKE 'Binlog_snapshot_%'")?;
+    place_of(&beside.query("SHOW STATUS LIKE 'Binlog_snapshot_%'")?)
+}
+
+/// The place that the rows of `SHOW STATUS` tell.
+pub(super) fn place_of(rows: &[Vec<Option<String>>]) -> Result<Place, Error> {
     let value = |name: &str| {
         let row = rows.iter().find(|row| row.first().is_some_and(|own| own.as_deref() == Some(name)))?;
         row.get(1)?.clone()
@@ -79,6 +84,8 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     // All before this place is seen by who reads the source from now on, and all behind it is streamed.
     let place = shown_place(&mut beside)?;
     let (changes, first) = begin(server, &place)?;
+    // Whoever reads from now on sees all before the place: nothing of it is waited for.
+    source.gate.follow(Vec::new());
     let mut follow = Following::new(source, applier, plan);
     follow.received = place.number();
     // Only now: a row that was stored before may be older than the first change.
@@ -126,7 +133,7 @@ enum Group {
 }
 
 struct Streaming<'s> {
-    follow: Following<'s, u64>,
+    follow: Following<'s>,
     /// For questions beside the stream.
     beside: Connection,
     changes: Connection,
@@ -405,7 +412,7 @@ impl Streaming<'_> {
             self.sign = Some((shown, self.asked));
         }
         self.follow.source.state.update(|facts| facts.source_lsn = shown);
-        self.follow.settle(|end| *end <= shown)?;
+        self.follow.settle(&Snapshot::Place(shown))?;
         self.hear();
         let max_lag = Source::max_lag(&self.follow.source.server);
         if self.pulse.elapsed() > max_lag * SILENCE {

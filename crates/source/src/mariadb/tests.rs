@@ -228,7 +228,7 @@ fn whatever_a_server_answers_connecting_ends() {
         access: store::definition::Access::default(),
     };
     for _ in 0..rounds {
-        assert!(super::ask(&source, &[]).is_err());
+        assert!(super::ask(&source, &[], None).is_err());
     }
     server.join().unwrap();
 }

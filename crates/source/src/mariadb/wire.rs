@@ -31,11 +31,32 @@ pub(super) struct Connection {
     inbox: Inbox,
     /// The number of the next packet.
     sequence: u8,
+    /// An answer did not come whole: nobody knows what comes next.
+    broken: bool,
 }
+
+/// A column that a query gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// The number of its collation: 63 for bytes.
+    pub(super) collation: u64,
+    /// How many letters or digits it has at most.
+    pub(super) length: u64,
+    /// Its type, as a number of the protocol.
+    pub(super) kind: u8,
+    pub(super) is_unsigned: bool,
+}
+
+/// A bit of a column's flags.
+const UNSIGNED: u64 = 1 << 5;
+
+/// The values of a row as text; none is NULL.
+pub(super) type Cells<'r> = [Option<&'r [u8]>];
 
 impl Connection {
     pub(super) fn over(stream: Stream) -> Result<Self, Error> {
-        Ok(Self { inbox: Inbox::over(stream)?, sequence: 0 })
+        Ok(Self { inbox: Inbox::over(stream)?, sequence: 0, broken: false })
     }
 
     /// Speaks TLS from now on. What came before in clear text does not count.
@@ -123,41 +144,87 @@ impl Connection {
 
     /// The next packet that answers; an error that was sent is one.
     pub(super) fn answer(&mut self, until: Instant) -> Result<Bytes, Error> {
+        let packet = self.packet(until)?;
+        if packet.first() == Some(&ERROR) { Err(error_of(&packet)) } else { Ok(packet) }
+    }
+
+    fn packet(&mut self, until: Instant) -> Result<Bytes, Error> {
         let left = until.saturating_duration_since(now());
         let packet = if left.is_zero() { None } else { self.next_within(left)? };
-        match packet {
-            None => Err(Error::connection("the source does not answer")),
-            Some(packet) if packet.first() == Some(&ERROR) => Err(error_of(&packet)),
-            Some(packet) => Ok(packet),
-        }
+        packet.ok_or_else(|| Error::connection("the source does not answer"))
     }
 
     /// The rows that a query gives, as text.
     pub(super) fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
-        self.command(QUERY, sql.as_bytes())?;
-        let until = now() + ANSWER_TIMEOUT;
-        let first = self.answer(until)?;
-        if first.first() == Some(&OK) {
-            return Ok(Vec::new());
-        }
-        let columns = Cursor(&first).packed_size()?;
-        if columns > ANSWER_ROWS_MAX {
-            return Err(cut());
-        }
-        // The columns are described, and a packet ends that: nobody asks here for what is not known.
-        for _ in 0..=columns {
-            self.answer(until)?;
-        }
+        self.ask(sql)?;
         let mut rows = Vec::new();
-        loop {
-            let packet = self.answer(until)?;
-            if packet.first() == Some(&END) && packet.len() < END_BYTES {
-                return Ok(rows);
-            }
+        self.result(now() + ANSWER_TIMEOUT, &mut |cells| {
             if rows.len() >= ANSWER_ROWS_MAX {
                 return Err(Error::new("54000", "the answer has too many rows"));
             }
-            rows.push(row_of(&packet, columns)?);
+            rows.push(texts_of(cells));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Sends a statement. Several may be sent before the first [`result`](Self::result) is taken.
+    pub(super) fn ask(&mut self, sql: &str) -> Result<(), Error> {
+        self.command(QUERY, sql.as_bytes()).inspect_err(|_| self.broken = true)
+    }
+
+    /// Whether nothing more can be asked.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Takes the answer to a statement to its end, gives each row to `take`, and says of which columns they are. An
+    /// error of the statement, or of `take`, is returned then.
+    pub(super) fn result(
+        &mut self,
+        until: Instant,
+        take: &mut dyn FnMut(&Cells<'_>) -> Result<(), Error>,
+    ) -> Result<Vec<Column>, Error> {
+        let taken = self.take_result(until, take);
+        taken.unwrap_or_else(|error| {
+            self.broken = true;
+            Err(error)
+        })
+    }
+
+    /// The outer error is the connection's.
+    fn take_result(
+        &mut self,
+        until: Instant,
+        take: &mut dyn FnMut(&Cells<'_>) -> Result<(), Error>,
+    ) -> Result<Result<Vec<Column>, Error>, Error> {
+        let first = self.packet(until)?;
+        match first.first() {
+            Some(&OK) => return Ok(Ok(Vec::new())),
+            Some(&ERROR) => return Ok(Err(error_of(&first))),
+            _ => {}
+        }
+        let count = Cursor(&first).packed_size()?;
+        if count > ANSWER_ROWS_MAX {
+            return Err(cut());
+        }
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            columns.push(Column::read(&self.packet(until)?)?);
+        }
+        // A packet ends the columns.
+        self.packet(until)?;
+        let mut result = Ok(());
+        loop {
+            let packet = self.packet(until)?;
+            match packet.first() {
+                Some(&END) if packet.len() < END_BYTES => return Ok(result.map(|()| columns)),
+                Some(&ERROR) => return Ok(Err(error_of(&packet))),
+                _ => {
+                    let cells = cells_of(&packet, count)?;
+                    result = result.and_then(|()| take(&cells));
+                }
+            }
         }
     }
 
@@ -200,18 +267,70 @@ pub(super) fn error_of(packet: &[u8]) -> Error {
     Error::new(state, format!("{text} (MariaDB's error {code})"))
 }
 
+/// The same as texts.
+pub(super) fn texts_of(cells: &Cells<'_>) -> Vec<Option<String>> {
+    cells.iter().map(|cell| cell.map(|text| String::from_utf8_lossy(text).into_owned())).collect()
+}
+
+impl Column {
+    fn read(packet: &[u8]) -> Result<Self, Error> {
+        let mut rest = Cursor(packet);
+        // Before the name stand the catalogue, the schema, and two names of the table; behind it, what it was before.
+        for _ in 0..4 {
+            text_of(&mut rest)?;
+        }
+        let name = String::from_utf8_lossy(text_of(&mut rest)?).into_owned();
+        text_of(&mut rest)?;
+        rest.packed()?;
+        let (collation, length) = (rest.number(2)?, rest.number(4)?);
+        let (kind, flags) = (rest.byte()?, rest.number(2)?);
+        Ok(Self { name, collation, length, kind, is_unsigned: flags & UNSIGNED != 0 })
+    }
+}
+
+/// Bytes with their length before them.
+fn text_of<'b>(rest: &mut Cursor<'b>) -> Result<&'b [u8], Error> {
+    let length = rest.packed_size()?;
+    rest.take(length)
+}
+
 /// The values of a row in text.
-fn row_of(packet: &[u8], columns: usize) -> Result<Vec<Option<String>>, Error> {
+fn cells_of(packet: &[u8], columns: usize) -> Result<Vec<Option<&[u8]>>, Error> {
     let mut rest = Cursor(packet);
-    let mut row = Vec::new();
+    let mut cells = Vec::new();
     for _ in 0..columns {
-        row.push(if let [0xfb, behind @ ..] = rest.0 {
+        cells.push(if let [0xfb, behind @ ..] = rest.0 {
             rest = Cursor(behind);
             None
         } else {
-            let length = rest.packed_size()?;
-            Some(String::from_utf8_lossy(rest.take(length)?).into_owned())
+            Some(text_of(&mut rest)?)
         });
     }
-    Ok(row)
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_read() {
+        let mut packet = b"\x03def\x04shop\x01p\x07product\x05title\x04name\x0c".to_vec();
+        packet.extend_from_slice(&[45, 0, 80, 0, 0, 0, 253, 0x20, 0, 0, 0, 0]);
+        let column = Column::read(&packet).unwrap();
+        assert_eq!((column.name.as_str(), column.kind, column.length), ("title", 253, 80));
+        assert_eq!((column.collation, column.is_unsigned), (45, true));
+        for end in 0..packet.len() - 3 {
+            assert!(Column::read(&packet[..end]).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn rows_are_read() {
+        let row = b"\x017\xfb\x00";
+        assert_eq!(cells_of(row, 3).unwrap(), [Some(&b"7"[..]), None, Some(&b""[..])]);
+        for end in 0..row.len() {
+            assert!(cells_of(&row[..end], 3).is_err(), "{end}");
+        }
+    }
 }

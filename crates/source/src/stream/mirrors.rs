@@ -106,7 +106,7 @@ impl Streaming<'_> {
                 self.ready_from = self.applied;
             }
             self.ready.absorb(part);
-            self.xids.push(self.xid);
+            self.xids.push(self.xid.into());
         }
         self.apply()
     }

@@ -59,6 +59,22 @@ impl Source {
         said.map_or(MAX_LAG, Duration::from_millis).max(MAX_LAG_MIN)
     }
 
+    /// Has the gate refuse what was fetched before these changes, which are applied next.
+    pub(crate) fn tell_gate(&self, plan: &Plan, batch: &Batch, transactions: &[u64]) {
+        let touched = plan.touched(batch);
+        self.gate.meet(transactions.to_vec(), touched.clone());
+        for (table, touched) in touched {
+            match touched {
+                Touched::All => self.state.fetches.forget_absent(table, None),
+                Touched::Keys(keys) => {
+                    for key in &keys {
+                        self.state.fetches.forget_absent(table, Some(key));
+                    }
+                }
+            }
+        }
+    }
+
     /// Says in the log and in `sqlcached_sources` what it does from now on.
     pub(crate) fn enter(&self, state: &'static str) {
         if self.state.enter(state) {
@@ -169,9 +185,9 @@ struct Streaming<'s> {
     /// What whole transactions invalidate that were not applied yet.
     ready: Batch,
     /// These, and where the first of them was committed.
-    xids: Vec<u32>,
+    xids: Vec<u64>,
     ready_from: u64,
-    unsettled: Unsettled<u32>,
+    unsettled: Unsettled,
     mirrors: Mirrors,
     /// Some of them are copied, or follow their copies.
     copying: bool,
@@ -341,7 +357,7 @@ impl Streaming<'_> {
                         self.ready_from = at;
                     }
                     self.ready.absorb(batch);
-                    self.xids.push(self.xid);
+                    self.xids.push(self.xid.into());
                 }
             }
             Message::Relation(relation) => {
@@ -371,7 +387,7 @@ impl Streaming<'_> {
             let batch = batch.without(is_due);
             // First: whoever misses a row finds that it is not settled.
             self.source.state.update(|facts| facts.unsettled = unsettled);
-            self.tell_gate(&batch, &xids);
+            self.source.tell_gate(&self.plan, &batch, &xids);
             let done = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
             self.source.state.update(|facts| {
                 facts.invalidated += done.removed;
@@ -407,22 +423,6 @@ impl Streaming<'_> {
             facts.differing += found.differing;
         });
         Ok(())
-    }
-
-    /// Has the gate refuse what was fetched before these changes, which are applied next.
-    fn tell_gate(&self, batch: &Batch, xids: &[u32]) {
-        let touched = self.plan.touched(batch);
-        self.source.gate.meet(xids.to_vec(), touched.clone());
-        for (table, touched) in touched {
-            match touched {
-                Touched::All => self.source.state.fetches.forget_absent(table, None),
-                Touched::Keys(keys) => {
-                    for key in &keys {
-                        self.source.state.fetches.forget_absent(table, Some(key));
-                    }
-                }
-            }
-        }
     }
 
     fn look_at_time(&mut self) -> Result<(), Error> {
@@ -465,7 +465,7 @@ impl Streaming<'_> {
     fn settle(&mut self) -> Result<(), Error> {
         let snapshot = snapshot(&mut self.beside)?;
         self.source.gate.show(&snapshot);
-        let batch = self.unsettled.settled(|xid| snapshot.shows(*xid));
+        let batch = self.unsettled.settled(&snapshot);
         let mut rows = 0;
         if !batch.is_empty() {
             rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;
