@@ -1,15 +1,28 @@
 //! What every stream does with what it reads: transactions come whole, are applied in their order, and once more when
 //! the source shows them ([`crate::settle`]).
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use store::definition::ServerDef;
 
 use crate::apply::Applier;
 use crate::batch::{Batch, Keys};
-use crate::error::Error;
-use crate::limits::BATCH_CHANGES_MAX;
-use crate::plan::{Plan, Routes};
+use crate::error::{Error, of_cache};
+use crate::limits::{BATCH_CHANGES_MAX, GATHER};
+use crate::plan::{Plan, Routes, Target};
 use crate::settle::{Snapshot, Unsettled};
-use crate::stream::{Source, of_cache};
+use crate::source::Source;
+use crate::time::now;
+
+/// What became of the definitions that a stream follows.
+pub(crate) enum Definitions {
+    Same,
+    /// The plan of now.
+    Changed(Plan),
+    /// The server is gone, or another one.
+    OtherServer,
+}
 
 /// What a stream has read and applied.
 pub(crate) struct Following<'s> {
@@ -20,95 +33,131 @@ pub(crate) struct Following<'s> {
     pub(crate) under_way: Batch,
     /// How far the source was read.
     pub(crate) received: u64,
-    applier: &'s mut Applier,
-    /// What whole transactions invalidate that were not applied yet, and which these are.
+    /// How far it was applied.
+    pub(crate) applied: u64,
+    pub(crate) applier: &'s mut Applier,
+    pub(crate) unsettled: Unsettled,
+    /// What whole transactions invalidate that were not applied yet, which these are, and where the first of them was
+    /// committed.
     ready: Batch,
     transactions: Vec<u64>,
-    unsettled: Unsettled,
-    applied: u64,
+    ready_from: u64,
+    /// When something was applied last.
+    applied_at: Option<Instant>,
 }
 
 impl<'s> Following<'s> {
     pub(crate) fn new(source: &'s Source, applier: &'s mut Applier, plan: Plan) -> Self {
-        let (routes, ready, under_way) = (Routes::default(), Batch::default(), Batch::default());
-        let (transactions, unsettled) = (Vec::new(), Unsettled::default());
         Self {
             source,
             plan,
-            routes,
-            under_way,
+            routes: Routes::default(),
+            under_way: Batch::default(),
             received: 0,
-            applier,
-            ready,
-            transactions,
-            unsettled,
             applied: 0,
+            applier,
+            unsettled: Unsettled::default(),
+            ready: Batch::default(),
+            transactions: Vec::new(),
+            ready_from: 0,
+            applied_at: None,
         }
     }
 
-    /// Goes on with the definitions of now; false: the server is another one. `before`: a transaction that stands
-    /// before all that a new table is told.
-    pub(crate) fn follow_definitions(&mut self, before: u64) -> Result<bool, Error> {
+    /// The definitions of now, if they are others than the plan's.
+    pub(crate) fn definitions(&self) -> Definitions {
         let catalog = self.source.engine.store().catalog();
         if catalog.generation == self.plan.generation {
-            return Ok(true);
+            return Definitions::Same;
         }
-        let is_same = |known: &std::sync::Arc<ServerDef>| **known == *self.source.server;
-        if !catalog.server(&self.source.server.name).is_some_and(is_same) {
-            return Ok(false);
+        let is_same = |known: &Arc<ServerDef>| **known == *self.source.server;
+        if catalog.server(&self.source.server.name).is_some_and(is_same) {
+            Definitions::Changed(Plan::of(&catalog, &self.source.server.name))
+        } else {
+            Definitions::OtherServer
         }
-        let plan = Plan::of(&catalog, &self.source.server.name);
-        let old = std::mem::replace(&mut self.plan, plan);
-        let number = |target: usize| self.plan.number_of(old.targets.get(target)?);
+    }
+
+    /// Goes on with another plan. Tables that are new in it were not followed before, so rows that came meanwhile may
+    /// be old: they go. `unshown`: transactions that the source may not show yet, and that may have changed what these
+    /// tables depend on. No row from before them is fetched.
+    pub(crate) fn replan(&mut self, plan: Plan, unshown: &[u64]) -> Result<Batch, Error> {
+        let before = std::mem::replace(&mut self.plan, plan);
+        let number = |target: usize| self.plan.number_of(before.targets.get(target)?);
         self.unsettled.renumber(&number);
         self.routes.replan(&self.plan);
-        // What is new here was not followed before: rows that came meanwhile may be old.
         let mut new = Batch::default();
         for (target, own) in self.plan.targets.iter().enumerate() {
-            if old.number_of(own).is_none() {
+            if before.number_of(own).is_none() {
                 self.applier.distrust(own, true).map_err(of_cache)?;
                 *new.keys(target) = Keys::All;
             }
         }
         if !new.is_empty() {
             self.source.state.update(|facts| facts.emptied += new.len() as u64);
-            self.source.tell_gate(&self.plan, &new, &[before]);
-            self.unsettled.add(self.received, vec![before], new);
+            self.source.tell_gate(&self.plan, &new, unshown);
         }
-        Ok(true)
+        Ok(new)
     }
 
-    /// The transaction under way took effect.
-    pub(crate) fn commit(&mut self, transaction: u64) {
+    /// The transaction under way took effect, at this place of the source's log.
+    pub(crate) fn commit(&mut self, transaction: u64, at: u64) {
         let batch = std::mem::take(&mut self.under_way);
-        if !batch.is_empty() {
-            self.ready.absorb(batch);
-            self.transactions.push(transaction);
+        if batch.is_empty() {
+            return;
+        }
+        if self.transactions.is_empty() {
+            self.ready_from = at;
+        }
+        self.ready.absorb(batch);
+        self.transactions.push(transaction);
+    }
+
+    /// Whether so much is ready that it is not to wait for more.
+    pub(crate) fn has_much(&self) -> bool {
+        self.ready.len() >= BATCH_CHANGES_MAX
+    }
+
+    /// Lets changes come that are applied together, if the last were applied just now.
+    pub(crate) fn gather(&self) {
+        let left = self.applied_at.map(|applied_at| GATHER.saturating_sub(applied_at.elapsed()));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            std::thread::sleep(left);
         }
     }
 
-    /// Applies what whole transactions invalidate, if that is much.
-    pub(crate) fn apply_much(&mut self) -> Result<(), Error> {
-        if self.ready.len() >= BATCH_CHANGES_MAX { self.apply() } else { Ok(()) }
-    }
-
-    /// Applies what whole transactions invalidate.
-    pub(crate) fn apply(&mut self) -> Result<(), Error> {
+    /// Applies what whole transactions invalidate, except of tables that it is not for now. Returns the mirrors that
+    /// are none any more, by their numbers, and why.
+    pub(crate) fn apply(
+        &mut self,
+        is_for_later: impl Fn(&Target) -> bool,
+    ) -> Result<Vec<(usize, String)>, Error> {
         let (batch, transactions) = (std::mem::take(&mut self.ready), std::mem::take(&mut self.transactions));
         if batch.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let (unsettled, count) = (self.unsettled.len() + 1, transactions.len() as u64);
+        let unsettled = self.unsettled.len() + 1;
+        let is = |number: usize, is: &dyn Fn(&Target) -> bool| self.plan.targets.get(number).is_some_and(is);
+        let batch = batch.without(|number| is(number, &is_for_later));
         // First: whoever misses a row finds that it is not settled.
         self.source.state.update(|facts| facts.unsettled = unsettled);
         self.source.tell_gate(&self.plan, &batch, &transactions);
-        let rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;
+        let done = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
         self.source.state.update(|facts| {
-            facts.invalidated += rows;
-            facts.transactions += count;
+            facts.invalidated += done.removed;
+            facts.transactions += transactions.len() as u64;
+            facts.updated += done.rows;
+            facts.misfits += done.misfits;
         });
-        self.unsettled.add(self.received, transactions, batch);
-        Ok(())
+        // Nobody else fills a mirror.
+        let rest = batch.without(|number| is(number, &Target::is_mirror));
+        if !rest.is_empty() {
+            self.unsettled.add(self.ready_from, transactions, rest);
+        }
+        let unsettled = self.unsettled.len();
+        self.source.state.update(|facts| facts.unsettled = unsettled);
+        self.applied_at = Some(now());
+        Ok(done.broken)
     }
 
     /// All that was read is applied: whoever waits for that learns it.

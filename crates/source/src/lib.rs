@@ -29,6 +29,7 @@ mod row;
 mod settle;
 mod slot;
 mod socket;
+mod source;
 mod stream;
 mod time;
 mod tls;
@@ -51,7 +52,7 @@ use gate::{Followed, Gate};
 use limits::{RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
 use login::{Purpose, connect};
 use plan::{Plan, Target};
-use stream::Source;
+use source::Source;
 use time::now;
 use views::Pool;
 

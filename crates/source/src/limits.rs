@@ -17,6 +17,10 @@ pub(crate) const STREAM_WAIT: Duration = Duration::from_millis(50);
 /// The same while changes wait to be settled.
 pub(crate) const SETTLE_WAIT: Duration = Duration::from_millis(5);
 
+/// Changes that come so soon after the last were applied are applied together: each commit of the cache costs as much
+/// as several changes. A lone change does not wait.
+pub(crate) const GATHER: Duration = Duration::from_millis(1);
+
 /// The first pause behind a connection that failed, and the longest: a database that starts again is met soon, and one
 /// that is gone is not asked without end.
 pub(crate) const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));

@@ -18,12 +18,12 @@ use super::wire::{Connection, END, ERROR, OK, error_of};
 use crate::apply::Applier;
 use crate::batch::{Batch, Keys};
 use crate::error::Error;
-use crate::follow::Following;
+use crate::follow::{Definitions, Following};
 use crate::limits::{ANSWER_TIMEOUT, FEEDBACK_INTERVAL, PREPARED_MAX, SETTLE_WAIT, SILENCE, STREAM_WAIT};
 use crate::plan::{Plan, Routes};
 use crate::row::Relation;
 use crate::settle::Snapshot;
-use crate::stream::Source;
+use crate::source::Source;
 use crate::time::now;
 
 /// The command that asks for the log.
@@ -164,10 +164,12 @@ impl Streaming<'_> {
             while let Some(next) = packet {
                 self.pulse = now();
                 self.take(&next)?;
-                self.follow.apply_much()?;
+                if self.follow.has_much() {
+                    self.apply()?;
+                }
                 packet = self.changes.take_packet()?;
             }
-            self.follow.apply()?;
+            self.apply()?;
             if self.group == Group::None {
                 self.follow.advance();
                 if !self.follow_definitions()? {
@@ -176,29 +178,43 @@ impl Streaming<'_> {
             }
             self.look_at_time()?;
             let wait = if self.follow.is_settled() { STREAM_WAIT } else { SETTLE_WAIT };
+            self.follow.gather();
             packet = self.changes.next_within(wait)?;
         }
         Ok(())
     }
 
+    fn apply(&mut self) -> Result<(), Error> {
+        // Nothing mirrors a MariaDB.
+        self.follow.apply(|_| false).map(drop)
+    }
+
     /// Goes on with the definitions of now, here and there; false: the server is another one.
     fn follow_definitions(&mut self) -> Result<bool, Error> {
-        let generation = self.follow.plan.generation;
-        if !self.follow.follow_definitions(self.place.number())? {
-            return Ok(false);
-        }
-        if self.follow.plan.generation != generation {
-            // Tables come again before their next rows. What prepared transactions invalidate has the numbers of
-            // before.
-            self.tables.clear();
-            self.follow.routes = Routes::default();
-            self.prepared.clear();
+        match self.follow.definitions() {
+            Definitions::Same => {}
+            Definitions::OtherServer => return Ok(false),
+            Definitions::Changed(plan) => self.replan(plan)?,
         }
         if std::mem::take(&mut self.redefined) {
             let depends: Vec<_> = self.follow.plan.targets.iter().map(|target| target.on.clone()).collect();
             check(&mut self.beside, &self.follow.source.server, &depends)?;
         }
         Ok(true)
+    }
+
+    fn replan(&mut self, plan: Plan) -> Result<(), Error> {
+        // All before this place may not be shown yet.
+        let before = self.place.number();
+        let new = self.follow.replan(plan, &[before])?;
+        if !new.is_empty() {
+            self.follow.unsettled.add(before, vec![before], new);
+        }
+        // Tables come again before their next rows. What prepared transactions invalidate has the numbers of before.
+        self.tables.clear();
+        self.follow.routes = Routes::default();
+        self.prepared.clear();
+        Ok(())
     }
 
     /// A packet of the stream.
@@ -265,7 +281,8 @@ impl Streaming<'_> {
 
     fn commit(&mut self) {
         self.group = Group::None;
-        self.follow.commit(self.place.number());
+        let at = self.place.number();
+        self.follow.commit(at, at);
     }
 
     fn prepare(&mut self, name: String) {

@@ -1,8 +1,8 @@
 //! What mirrors need of a stream: they are copied, followed in parts, and fail alone.
 
+use super::Streaming;
 use super::signs::report_of;
-use super::{Streaming, of_cache};
-use crate::error::Error;
+use crate::error::{Error, of_cache};
 use crate::limits::{FEEDBACK_INTERVAL, PART_BYTES, PART_KEYS};
 use crate::mirror;
 use crate::pgoutput::Message;
@@ -12,17 +12,17 @@ use crate::time::now;
 impl Streaming<'_> {
     /// Copies the mirrors that are not here yet. Who waits for the source waits for them, too.
     pub(super) fn tend_mirrors(&mut self) {
-        let has_mirrors = self.plan.targets.iter().any(Target::is_mirror);
+        let has_mirrors = self.follow.plan.targets.iter().any(Target::is_mirror);
         if self.in_transaction || !has_mirrors && self.mirrors.is_empty() {
             return;
         }
-        while let Some(number) = self.mirrors.due(&self.plan) {
-            let Some(target) = self.plan.targets.get(number) else { break };
-            self.source.enter("copying");
+        while let Some(number) = self.mirrors.due(&self.follow.plan) {
+            let Some(target) = self.follow.plan.targets.get(number) else { break };
+            self.follow.source.enter("copying");
             self.copying = true;
             let (changes, mut report_at) = (&mut self.changes, now());
-            let (applied, confirmed) = (self.applied, self.confirmed);
-            let source = self.source;
+            let (applied, confirmed) = (self.follow.applied, self.confirmed);
+            let source = self.follow.source;
             let mut pulse = || {
                 if now() >= report_at {
                     report_at = now() + FEEDBACK_INTERVAL;
@@ -30,11 +30,11 @@ impl Streaming<'_> {
                 }
                 Ok(!source.must_stop())
             };
-            match mirror::copy(&source.server, self.applier, target, &mut pulse) {
+            match mirror::copy(&source.server, self.follow.applier, target, &mut pulse) {
                 Ok(None) => return,
                 Ok(Some(copy)) => {
                     self.mirrors.copied(target, copy);
-                    self.source.state.update(|facts| facts.last_error = None);
+                    self.follow.source.state.update(|facts| facts.last_error = None);
                     self.feedback_at = now();
                 }
                 Err(error) => self.fail_mirror(number, &error.to_string()),
@@ -42,9 +42,9 @@ impl Streaming<'_> {
         }
         let evicted: Vec<usize> = self
             .mirrors
-            .advance(&self.plan, self.applied)
+            .advance(&self.follow.plan, self.follow.applied)
             .into_iter()
-            .filter_map(|target| self.plan.number_of(target))
+            .filter_map(|target| self.follow.plan.number_of(target))
             .collect();
         for number in evicted {
             self.fail_mirror(number, "it does not fit into memory, and rows of it were evicted");
@@ -59,11 +59,11 @@ impl Streaming<'_> {
 
     /// A mirror is not what the source's table is: nobody reads it until it is copied again.
     pub(super) fn fail_mirror(&mut self, number: usize, why: &str) {
-        let Some(target) = self.plan.targets.get(number) else { return };
+        let Some(target) = self.follow.plan.targets.get(number) else { return };
         self.mirrors.fail(target);
         let said = format!("mirror {}: {why}", target.table.name());
-        tracing::warn!(source = %self.source.server.name, "{said}");
-        self.source.state.update(|facts| facts.last_error = Some(said));
+        tracing::warn!(source = %self.follow.source.server.name, "{said}");
+        self.follow.source.state.update(|facts| facts.last_error = Some(said));
     }
 
     /// What mirrors need of a message before it is met: a transaction has its parts, for a mirror cannot be emptied
@@ -71,17 +71,17 @@ impl Streaming<'_> {
     pub(super) fn meet_mirrors(&mut self, message: &Message) -> Result<(), Error> {
         let numbers: Vec<usize> = match message {
             Message::Truncate { relations } => {
-                relations.iter().flat_map(|relation| self.routes.mirrors(*relation)).collect()
+                relations.iter().flat_map(|relation| self.follow.routes.mirrors(*relation)).collect()
             }
             Message::Relation(relation) => {
-                for number in self.routes.retyped(&self.plan, relation) {
+                for number in self.follow.routes.retyped(&self.follow.plan, relation) {
                     self.fail_mirror(number, "a column has another type at the source");
                 }
                 return Ok(());
             }
-            Message::Change { relation, .. } if self.routes.mirrors(*relation).next().is_some() => {
-                let is_large =
-                    self.under_way.len() >= PART_KEYS || self.under_way.value_bytes() >= PART_BYTES;
+            Message::Change { relation, .. } if self.follow.routes.mirrors(*relation).next().is_some() => {
+                let is_large = self.follow.under_way.len() >= PART_KEYS
+                    || self.follow.under_way.value_bytes() >= PART_BYTES;
                 return if is_large { self.apply_part() } else { Ok(()) };
             }
             _ => return Ok(()),
@@ -90,9 +90,9 @@ impl Streaming<'_> {
             self.apply_part()?;
         }
         for number in numbers {
-            let Some(target) = self.plan.targets.get(number) else { continue };
+            let Some(target) = self.follow.plan.targets.get(number) else { continue };
             if self.mirrors.is_followed(target) {
-                self.applier.truncate(target).map_err(of_cache)?;
+                self.follow.applier.truncate(target).map_err(of_cache)?;
             }
         }
         Ok(())
@@ -100,14 +100,7 @@ impl Streaming<'_> {
 
     /// Applies what came of the transaction under way.
     pub(super) fn apply_part(&mut self) -> Result<(), Error> {
-        let part = std::mem::take(&mut self.under_way);
-        if !part.is_empty() {
-            if self.xids.is_empty() {
-                self.ready_from = self.applied;
-            }
-            self.ready.absorb(part);
-            self.xids.push(self.xid.into());
-        }
+        self.follow.commit(self.xid.into(), self.follow.applied);
         self.apply()
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::frontend::CopyData;
 
-use super::{Source, Streaming};
+use super::Streaming;
 use crate::error::Error;
 use crate::pgoutput::literal;
 use crate::slot::lsn_of;
+use crate::source::Source;
 
 /// The prefix of our signs of life in the stream.
 pub(super) const SIGN: &str = "sqlcached";
@@ -42,7 +43,7 @@ impl Streaming<'_> {
         if let Ok(nanos) = nanos.parse() {
             self.heard = self.heard.max(self.began + Duration::from_nanos(nanos));
             let (heard, lag) = (self.heard, self.heard.elapsed());
-            self.source.state.update(|facts| {
+            self.follow.source.state.update(|facts| {
                 facts.heard = Some(heard);
                 facts.lag_ms = Some(lag.as_secs_f64() * 1_000.0);
             });
@@ -50,10 +51,10 @@ impl Streaming<'_> {
     }
 
     pub(super) fn enter_state(&self) {
-        let late = self.heard.elapsed() > Source::max_lag(&self.source.server);
+        let late = self.heard.elapsed() > Source::max_lag(&self.follow.source.server);
         let behind = late || self.behind.is_some();
         let copying = self.mirrors.is_behind();
-        self.source.enter(if copying {
+        self.follow.source.enter(if copying {
             "copying"
         } else if behind {
             "lagging"
@@ -65,8 +66,8 @@ impl Streaming<'_> {
     /// Tells the source how far it was read, and what it may forget.
     pub(super) fn report(&mut self) -> Result<(), Error> {
         self.note_followed()?;
-        self.changes.send(&report_of(self.applied, self.confirmed)?)?;
-        self.source.state.advance(self.received, self.applied);
+        self.changes.send(&report_of(self.follow.applied, self.confirmed)?)?;
+        self.follow.source.state.advance(self.follow.received, self.follow.applied);
         Ok(())
     }
 
@@ -84,7 +85,10 @@ impl Streaming<'_> {
         match sent {
             Ok(rows) => {
                 let end = rows.first().and_then(|row| lsn_of(row.first()?.as_deref()?));
-                self.source.state.update(|facts| facts.source_lsn = facts.source_lsn.max(end.unwrap_or(0)));
+                self.follow
+                    .source
+                    .state
+                    .update(|facts| facts.source_lsn = facts.source_lsn.max(end.unwrap_or(0)));
                 Ok(())
             }
             // Where nothing may be written, the source's own signs have to do.
