@@ -629,8 +629,8 @@ fn the_board_knows_the_metrics() {
     assert!(asked > 20, "{asked}");
 }
 
-/// Each metric of the table is there, with its labels (those of sources: `sources::metrics`); of many tables 200 are
-/// named, and the others are one.
+/// Each metric of the table is there, with its labels (those of sources: `sources::metrics`); of many tables and views
+/// 200 are named, and the others are one.
 #[test]
 fn labels_are_bounded() {
     let watched = Watched::start(&[]);
@@ -640,6 +640,9 @@ fn labels_are_bounded() {
             "CREATE TABLE t{number} (k TEXT PRIMARY KEY, v TEXT) WITH (prefix = 't{number}:', value = 'v')"
         ));
         client.set(&format!("t{number}:a"), b"x");
+    }
+    for number in 0..203 {
+        client.change(&format!("CREATE MATERIALIZED VIEW v{number} AS SELECT k FROM t0"));
     }
     let page = watched.get("/metrics").body;
     for metric in engine::METRICS.iter().filter(|metric| metric.labels.first() != Some(&"source")) {
@@ -654,7 +657,12 @@ fn labels_are_bounded() {
     // The built-in table is the oldest, and empty.
     assert_eq!(tables[0], "sqlcached_table_rows{table=\"memcached\"} 0");
     assert_eq!(tables[1], "sqlcached_table_rows{table=\"t0\"} 1");
-    assert_eq!(tables[200], "sqlcached_table_rows{table=\"other\"} 31");
+    assert_eq!(tables[200], "sqlcached_table_rows{table=\"other\"} 234");
+    let views: Vec<_> =
+        page.lines().filter(|line| line.starts_with("sqlcached_view_refreshes_total{")).collect();
+    assert_eq!(views.len(), 201);
+    assert_eq!(views[0], "sqlcached_view_refreshes_total{view=\"v0\"} 1");
+    assert_eq!(views[200], "sqlcached_view_refreshes_total{view=\"other\"} 3");
 }
 
 const RULES: &str =

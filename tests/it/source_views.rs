@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use crate::daemon::free_port;
 use crate::drivers::place::{Place, SqlDaemon};
 use crate::drivers::postgresql::PostgreSql;
+use crate::http::{is_content, page};
+use crate::skipped;
 use crate::sources::{asked, psql, server, shop, until, wait};
 
 /// What of the shop the board shows, in the words of PostgreSQL.
@@ -20,8 +23,12 @@ fn board(options: &str) -> String {
 
 /// A daemon that knows the source, whose user may read.
 fn cache(database: &PostgreSql) -> SqlDaemon {
+    cache_with(database, &[])
+}
+
+fn cache_with(database: &PostgreSql, flags: &[&str]) -> SqlDaemon {
     psql(&database.place, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO cache");
-    let daemon = SqlDaemon::start(&[]);
+    let daemon = SqlDaemon::start(flags);
     psql(&daemon.place, &server(database));
     daemon
 }
@@ -390,11 +397,6 @@ fn a_view_that_cannot_be_is_refused() {
         let error = refused(&daemon.place, sql);
         assert!(error.contains(part), "{sql}\n{error}");
     }
-    let over_mariadb =
-        "CREATE SERVER maria FOREIGN DATA WRAPPER mariadb OPTIONS (host '127.0.0.1', dbname 'shop');
-         CREATE MATERIALIZED VIEW v WITH (source = 'maria') AS SELECT 1 AS a";
-    let error = refused(&daemon.place, over_mariadb);
-    assert!(error.contains("0A000") && error.contains("MariaDB"), "{error}");
 }
 
 /// Without rows at first; a table here of the same name as one of the query's is nothing to it.
@@ -416,6 +418,32 @@ fn a_view_without_data_waits_for_its_first_refresh() {
     // Who rolls back has the view as it was.
     psql(&daemon.place, "BEGIN; DROP MATERIALIZED VIEW board; ROLLBACK; REFRESH MATERIALIZED VIEW board");
     assert_eq!(name_of(&daemon, 1), "product 1");
+}
+
+/// What an operator's tools read of a view.
+#[test]
+fn the_metrics_follow_a_view() {
+    let (database, port) = (shop(&[]), free_port());
+    let daemon = cache_with(&database, &["--http-port", &port.to_string()]);
+    psql(&daemon.place, &board(""));
+    psql(&database.place, "ALTER TABLE product RENAME TO gone");
+    refused(&daemon.place, "REFRESH MATERIALIZED VIEW board");
+    let of = |name: &str| -> f64 {
+        let (page, name) = (page(port, "/metrics"), format!("sqlcached_view_{name}{{view=\"board\"}} "));
+        let value = page.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok());
+        value.unwrap_or_else(|| panic!("{name}\n{page}"))
+    };
+    let counts = || ["refreshes_total", "refresh_errors_total", "failing"].map(|name| of(name).to_string());
+    assert_eq!(counts(), ["2", "1", "1"]);
+    assert!(of("refresh_seconds") > 0.0 && of("refresh_seconds") < 60.0);
+    let age = of("age_seconds");
+    until("the rows get older", || of("age_seconds") > age);
+    psql(&database.place, "ALTER TABLE gone RENAME TO product");
+    psql(&daemon.place, "REFRESH MATERIALIZED VIEW board");
+    assert_eq!(counts(), ["3", "1", "0"]);
+    if !is_content(&page(port, "/metrics")) {
+        skipped("promtool is not installed");
+    }
 }
 
 /// The next process serves the rows before the source answers, says that they may be old, and refreshes them.

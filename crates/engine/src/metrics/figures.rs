@@ -1,7 +1,7 @@
 //! What the metrics are read from, taken once for all of them.
 
 use sql::SourceFacts;
-use store::{RemovalCause, StoreUsage, Table, TableStats};
+use store::{RefreshFigures, RemovalCause, StoreUsage, Table, TableStats};
 
 use crate::counters::Totals;
 use crate::engine::Engine;
@@ -26,6 +26,8 @@ pub(super) struct Figures<'e> {
     pub(super) latencies: Vec<Spread>,
     /// The databases behind the cache; superusers define them, so there are few.
     pub(super) sources: Vec<SourceFacts>,
+    /// The materialized views.
+    pub(super) views: Vec<OfView>,
 }
 
 /// The figures of one table, or of the rest of them.
@@ -40,6 +42,20 @@ pub(super) struct OfTable {
     pub(super) misses: u64,
     /// Rows that left, by the causes of [`CAUSES`].
     pub(super) removed: [u64; CAUSES.len()],
+}
+
+/// The figures of one materialized view, or of the rest of them.
+#[derive(Debug, Default)]
+pub(super) struct OfView {
+    pub(super) name: String,
+    pub(super) refreshes: u64,
+    pub(super) errors: u64,
+    /// The last refresh failed; of the rest, that of some.
+    pub(super) failing: bool,
+    /// Time of the last refresh; of the rest, the longest.
+    pub(super) last_ns: u64,
+    /// How long ago the query of its rows began; of the rest, the longest. None: not in this process.
+    pub(super) age_ms: Option<u64>,
 }
 
 /// Why rows leave, and what is counted as that.
@@ -63,6 +79,7 @@ impl<'e> Figures<'e> {
             resident_bytes: resident_bytes(),
             latencies: (0..CLASSES.len()).map(|class| engine.latency(class)).collect(),
             sources: engine.sources.all(),
+            views: views_of(engine),
         }
     }
 
@@ -97,6 +114,36 @@ fn tables_of(engine: &Engine) -> Vec<OfTable> {
         all.push(other);
     }
     all
+}
+
+/// The oldest views by name, as tables, and the rest as one.
+fn views_of(engine: &Engine) -> Vec<OfView> {
+    let catalog = engine.store.catalog();
+    let mut views: Vec<_> = catalog.tables().filter(|table| table.def().materialized.is_some()).collect();
+    views.sort_by_key(|view| view.id().0);
+    let now_ms = engine.store.clock().unix_ms();
+    let mut all: Vec<OfView> = Vec::new();
+    for (at, view) in views.into_iter().enumerate() {
+        if at <= LABELLED_TABLES_MAX {
+            let name = if at < LABELLED_TABLES_MAX { view.name() } else { OTHER };
+            all.push(OfView { name: name.to_owned(), ..OfView::default() });
+        }
+        if let (Some(own), Some(figures)) = (all.last_mut(), view.refresh_figures()) {
+            own.add(&figures, now_ms);
+        }
+    }
+    all
+}
+
+impl OfView {
+    fn add(&mut self, figures: &RefreshFigures, now_ms: u64) {
+        let began = figures.last_refresh_ms.and_then(|ms| u64::try_from(ms).ok());
+        self.refreshes += figures.refreshes;
+        self.errors += figures.errors;
+        self.failing |= figures.last_error.is_some();
+        self.last_ns = self.last_ns.max(figures.last_ns);
+        self.age_ms = self.age_ms.max(began.map(|began| now_ms.saturating_sub(began)));
+    }
 }
 
 impl OfTable {

@@ -6,8 +6,8 @@ use sql::{FetchFacts, SOURCE_STATES, SourceFacts};
 
 use super::Measured::{Count, Real, Spread};
 use super::MetricKind::{self, Counter, Gauge, Histogram};
-use super::figures::{CAUSES, Figures, OfTable};
-use super::{Give, Metric};
+use super::figures::{CAUSES, Figures, OfTable, OfView};
+use super::{Give, Measured, Metric};
 use crate::counters::Counter as Counted;
 use crate::latency::CLASSES;
 
@@ -359,6 +359,41 @@ pub static METRICS: &[Metric] = &[
         },
     ),
     metric(
+        "sqlcached_view_refreshes_total",
+        Counter,
+        &["view"],
+        "How often a materialized view was refreshed, or that was tried.",
+        |figures, give| by_view(figures, give, |view| Some(Count(view.refreshes))),
+    ),
+    metric(
+        "sqlcached_view_refresh_errors_total",
+        Counter,
+        &["view"],
+        "How often that failed.",
+        |figures, give| by_view(figures, give, |view| Some(Count(view.errors))),
+    ),
+    metric(
+        "sqlcached_view_failing",
+        Gauge,
+        &["view"],
+        "1 if the last refresh failed, so that the rows are those from before.",
+        |figures, give| by_view(figures, give, |view| Some(Count(u64::from(view.failing)))),
+    ),
+    metric(
+        "sqlcached_view_refresh_seconds",
+        Gauge,
+        &["view"],
+        "Time of the last refresh.",
+        |figures, give| by_view(figures, give, |view| Some(Real(view.last_ns as f64 / 1e9))),
+    ),
+    metric(
+        "sqlcached_view_age_seconds",
+        Gauge,
+        &["view"],
+        "Time since the query of the rows began; none before the first refresh of this process.",
+        |figures, give| by_view(figures, give, |view| view.age_ms.map(|ms| Real(ms as f64 / 1e3))),
+    ),
+    metric(
         "sqlcached_passwords_total",
         Counter,
         &["status"],
@@ -415,6 +450,14 @@ fn by_table(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&OfTable) ->
 fn by_source(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&SourceFacts) -> u64) {
     for source in &figures.sources {
         give(&[&source.name], Count(of(source)));
+    }
+}
+
+fn by_view(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&OfView) -> Option<Measured<'static>>) {
+    for view in &figures.views {
+        if let Some(measured) = of(view) {
+            give(&[&view.name], measured);
+        }
     }
 }
 
