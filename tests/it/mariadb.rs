@@ -39,6 +39,94 @@ fn server(database: &MariaDb) -> String {
 const TABLE: &str = "CREATE TABLE page (id INT PRIMARY KEY, body TEXT)
      WITH (prefix = 'page:', value = 'body', source = 'shop', depends = 'product(id), review(product_id => id)')";
 
+/// A materialized view whose query MariaDB runs: its columns, what refreshes it, and what keeps its rows.
+#[test]
+fn a_view_has_the_rows_of_the_sources_query() {
+    let mut database = shop(&[]);
+    let daemon = SqlDaemon::start(&[]);
+    psql(&daemon.place, &server(&database));
+    change(
+        &database,
+        "CREATE TABLE kinds (a TINYINT, b SMALLINT UNSIGNED, c INT, d INT UNSIGNED, e BIGINT UNSIGNED, f FLOAT, g DOUBLE,
+             h DECIMAL(10,2), i DATE, j TIME, k DATETIME(3), l TIMESTAMP, m YEAR, n CHAR(3), o TEXT, p VARBINARY(4),
+             q ENUM('x', 'y'), r BIT(3));
+         INSERT INTO kinds VALUES (-1, 65535, 3, 4294967295, 18446744073709551615, 1.5, 2.5, 10.50, '2026-11-27', '-12:30:00',
+             '2026-11-27 01:02:03.5', FROM_UNIXTIME(0.0 + 86400), 2026, 'abc', NULL, X'00FF', 'y', 5)",
+    );
+    let columns = "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q";
+    psql(
+        &daemon.place,
+        &format!("CREATE MATERIALIZED VIEW kinds WITH (source = 'shop') AS SELECT {columns} FROM kinds"),
+    );
+    let values = "-1|65535|3|4294967295|18446744073709551615|1.5|2.5|10.50|2026-11-27|-12:30:00|2026-11-27 01:02:03.5\
+                  |1970-01-02 00:00:00+00|2026|abc||\\x00ff|y";
+    assert_eq!(psql(&daemon.place, "SET timezone = 'UTC'; SELECT * FROM kinds"), values);
+    let types = psql(
+        &daemon.place,
+        "SELECT string_agg(format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
+         FROM pg_attribute WHERE attrelid = 'kinds'::regclass AND attnum > 0",
+    );
+    let expected = "smallint, integer, integer, bigint, numeric, real, double precision, numeric, date, interval, \
+                    timestamp without time zone, timestamp with time zone, smallint, text, text, bytea, text";
+    assert_eq!(types, expected);
+    for (query, parts) in [
+        ("SELECT r FROM kinds", ["0A000", "CAST(... AS CHAR)"]),
+        ("SELECT * FROM nothing", ["42P01", "query at server \"shop\""]),
+        ("SELECT a FROM kinds WHERE a = ?", ["0A000", "bound parameters"]),
+        ("SELECT * FRM kinds", ["42601", "error in your SQL syntax"]),
+    ] {
+        let error =
+            asked(&daemon.place, &format!("CREATE MATERIALIZED VIEW v WITH (source = 'shop') AS {query}"));
+        let error = error.expect_err(query);
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+    psql(
+        &daemon.place,
+        "CREATE MATERIALIZED VIEW board WITH (source = 'shop', refresh_on = 'product, shop.review', key = 'id', prefix = 'board:', value = 'name')
+             AS SELECT p.id, p.name, COUNT(r.id) AS reviews FROM product p LEFT JOIN review r ON r.product_id = p.id GROUP BY p.id",
+    );
+    wait(&daemon, "streaming");
+    let mut client = daemon.daemon.connect();
+    assert_eq!(client.get("board:3").as_deref(), Some(&b"product 3"[..]));
+    let board = |sql: &str| psql(&daemon.place, &format!("SELECT {sql} FROM board"));
+    change(
+        &database,
+        "UPDATE product SET name = 'new' WHERE id = 3; INSERT INTO review VALUES (1, 4, 'good')",
+    );
+    until("the changes are here", || {
+        board("string_agg(name, ',' ORDER BY id) FILTER (WHERE id = 3 OR reviews = 1)") == "new,product 4"
+    });
+    assert_eq!(client.get("board:3").as_deref(), Some(&b"new"[..]));
+    change(&database, "TRUNCATE review");
+    until("the reviews are gone", || board("sum(reviews)") == "0");
+    // A query that takes too long ends there, too.
+    psql(
+        &daemon.place,
+        "CREATE MATERIALIZED VIEW slow WITH (source = 'shop', refresh_timeout = '1 s') AS SELECT SLEEP(600) AS s, 'x' AS t WITH NO DATA",
+    );
+    let error = asked(&daemon.place, "REFRESH MATERIALIZED VIEW slow").expect_err("it sleeps");
+    assert!(error.contains("57014") && error.contains("raise refresh_timeout"), "{error}");
+    psql(&daemon.place, "ALTER MATERIALIZED VIEW slow SET (refresh_timeout = '10 min')");
+    let error = asked(&daemon.place, "SET statement_timeout = '500 ms'; REFRESH MATERIALIZED VIEW slow")
+        .expect_err("it sleeps");
+    assert!(error.contains("57014") && error.contains("statement timeout"), "{error}");
+    let asleep =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'cache' AND INFO LIKE '%SLEEP%'";
+    until("nobody sleeps", || database.ask(asleep) == "0");
+    // The rows stay while the source is away, and other columns are refused.
+    database.stop();
+    let failing = "SELECT stale AND last_error LIKE 'cannot connect to%' FROM sqlcached_views WHERE view_name = 'board'";
+    until("the refresh fails", || psql(&daemon.place, failing) == "t");
+    assert_eq!(client.get("board:3").as_deref(), Some(&b"new"[..]));
+    database.start_again();
+    change(&database, "UPDATE product SET name = 'newer' WHERE id = 3");
+    until("the change is here", || client.get("board:3").as_deref() == Some(b"newer"));
+    change(&database, "ALTER TABLE product MODIFY name VARBINARY(20)");
+    let error = asked(&daemon.place, "REFRESH MATERIALIZED VIEW board").expect_err("other columns");
+    assert!(error.contains("42804") && error.contains("name bytea"), "{error}");
+    assert_eq!(client.get("board:3").as_deref(), Some(&b"newer"[..]));
+}
+
 /// A daemon in front of it.
 fn cache(database: &MariaDb) -> SqlDaemon {
     let daemon = SqlDaemon::start(&[]);

@@ -10,6 +10,7 @@ use store::definition::{MaterializedDef, ServerDef, Wrapper};
 use crate::error::Error;
 use crate::limits::{ANSWER_LOOK, ANSWER_TIMEOUT, VIEW_CONNECTIONS, VIEW_GRACE, VIEW_IDLE, VIEW_LOOK_ROWS};
 use crate::login::{Purpose, cancel, connect};
+use crate::mariadb;
 use crate::query::{Cells, Described, Rows};
 use crate::time::now;
 use crate::values::value;
@@ -33,8 +34,82 @@ struct State {
 /// A connection that nobody uses.
 struct Idle {
     server: ServerDef,
-    connection: Connection,
+    link: Link,
     since: Instant,
+}
+
+/// A connection to one kind of database or the other. It only reads.
+enum Link {
+    Postgres(Connection),
+    MariaDb(mariadb::Runner),
+}
+
+impl Link {
+    fn to(server: &ServerDef) -> Result<Self, Error> {
+        if server.wrapper == Wrapper::MariaDb {
+            return mariadb::Runner::connect(server).map(Self::MariaDb);
+        }
+        let mut connection = connect(server, Purpose::Questions)?;
+        connection.query("SET default_transaction_read_only = on")?;
+        Ok(Self::Postgres(connection))
+    }
+
+    /// Has queries end after so long.
+    fn set_timeout(&mut self, timeout: Duration) -> Result<(), Error> {
+        match self {
+            Self::Postgres(connection) => {
+                connection.query(&format!("SET statement_timeout = {}", timeout.as_millis())).map(drop)
+            }
+            Self::MariaDb(runner) => runner.set_timeout(timeout),
+        }
+    }
+
+    fn describe(&mut self, sql: &str, until: Instant) -> Result<Described, Error> {
+        match self {
+            Self::Postgres(connection) => connection.prepare("", sql, until),
+            Self::MariaDb(runner) => runner.describe(sql, until),
+        }
+    }
+
+    /// Runs the query that was described last.
+    fn fetch_all(&mut self, sql: &str, until: Instant, rows: &mut dyn Rows) -> Result<(), Error> {
+        match self {
+            Self::Postgres(connection) => connection.fetch_all("", until, rows),
+            Self::MariaDb(runner) => runner.fetch_all(sql, until, rows),
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        match self {
+            Self::Postgres(connection) => connection.is_broken(),
+            Self::MariaDb(runner) => runner.is_broken(),
+        }
+    }
+
+    /// Whether the source has not ended it meanwhile.
+    fn is_there(&mut self) -> bool {
+        match self {
+            Self::Postgres(connection) => {
+                matches!(connection.next_within(Duration::from_millis(1)), Ok(None))
+            }
+            Self::MariaDb(runner) => runner.is_there(),
+        }
+    }
+
+    /// Has the source end the query that runs on it.
+    fn cancel(&self, server: &ServerDef) -> Result<(), Error> {
+        match self {
+            Self::Postgres(connection) => cancel(server, connection),
+            Self::MariaDb(runner) => runner.cancel(server),
+        }
+    }
+
+    fn end(&mut self) {
+        match self {
+            Self::Postgres(connection) => connection.end(),
+            Self::MariaDb(runner) => runner.end(),
+        }
+    }
 }
 
 /// The right to use one more connection to a server, until this ends.
@@ -56,13 +131,9 @@ impl Drop for Place<'_> {
 
 /// Which columns a query gives. It is not run.
 pub(crate) fn describe(server: &ServerDef, sql: &str) -> Result<Vec<SourceColumn>, Error> {
-    if server.wrapper == Wrapper::MariaDb {
-        let message = "a materialized view over a query that MariaDB runs is not available";
-        return Err(Error::new("0A000", message).with_hint("make the view over tables here"));
-    }
-    let mut connection = connect(server, Purpose::Questions)?;
-    let described = connection.prepare("", sql, now() + ANSWER_TIMEOUT);
-    connection.end();
+    let mut link = Link::to(server)?;
+    let described = link.describe(sql, now() + ANSWER_TIMEOUT);
+    link.end();
     Ok(checked(server, described)?.columns)
 }
 
@@ -102,15 +173,15 @@ impl Pool {
     ) -> Result<(), SqlError> {
         let _place = self.place(server, rows)?;
         let until = now() + timeout + VIEW_GRACE;
-        let mut connection = self.connection(server)?;
+        let mut link = self.link(server)?;
         let mut taken = Taken { view, rows, count: 0, failed: None };
-        let result = ask(&mut connection, view, timeout, until, &mut taken);
+        let result = ask(&mut link, view, timeout, until, &mut taken);
         let failed = taken.failed;
-        if !connection.is_broken() {
-            self.keep(server, connection);
+        if !link.is_broken() {
+            self.keep(server, link);
         } else if failed.is_some() {
             // It does not run for nobody. One that does not hear this ends at its own timeout.
-            let _unheard = cancel(server, &connection);
+            let _unheard = link.cancel(server);
         }
         match failed {
             Some(error) => Err(error),
@@ -130,24 +201,21 @@ impl Pool {
     }
 
     /// One that was used before, if it is still there, or a new one.
-    fn connection(&self, server: &ServerDef) -> Result<Connection, Error> {
+    fn link(&self, server: &ServerDef) -> Result<Link, Error> {
         loop {
             let mut state = self.state.lock();
             let Some(at) = state.idle.iter().position(|own| own.server == *server) else { break };
-            let mut connection = state.idle.swap_remove(at).connection;
+            let mut link = state.idle.swap_remove(at).link;
             drop(state);
-            // The source may have ended it meanwhile.
-            if matches!(connection.next_within(Duration::from_millis(1)), Ok(None)) {
-                return Ok(connection);
+            if link.is_there() {
+                return Ok(link);
             }
         }
-        let mut connection = connect(server, Purpose::Questions)?;
-        connection.query("SET default_transaction_read_only = on")?;
-        Ok(connection)
+        Link::to(server)
     }
 
-    fn keep(&self, server: &ServerDef, connection: Connection) {
-        let idle = Idle { server: server.clone(), connection, since: now() };
+    fn keep(&self, server: &ServerDef, link: Link) {
+        let idle = Idle { server: server.clone(), link, since: now() };
         self.state.lock().idle.push(idle);
     }
 
@@ -164,22 +232,22 @@ impl Pool {
         let ended: Vec<Idle> = state.idle.extract_if(.., ended).collect();
         drop(state);
         for mut idle in ended {
-            idle.connection.end();
+            idle.link.end();
         }
     }
 }
 
 fn ask(
-    connection: &mut Connection,
+    link: &mut Link,
     view: &MaterializedDef,
     timeout: Duration,
     until: Instant,
     rows: &mut Taken<'_>,
 ) -> Result<(), Error> {
-    connection.query(&format!("SET statement_timeout = {}", timeout.as_millis()))?;
-    let described = connection.prepare("", &view.written, until)?;
+    link.set_timeout(timeout)?;
+    let described = link.describe(&view.written, until)?;
     check_columns(&view.described, &described.columns)?;
-    connection.fetch_all("", until, rows)
+    link.fetch_all(&view.written, until, rows)
 }
 
 /// A table of the source may have been altered since the view was made.

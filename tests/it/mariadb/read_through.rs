@@ -140,7 +140,7 @@ fn a_query_that_does_not_fit_its_table_is_refused() {
         ("SELECT id, name, name AS price FROM product WHERE id IN (?)", "42804", "price"),
         ("SELECT id, name FROM closed.t WHERE id IN (?)", "42501", "GRANT SELECT"),
         ("SELECT id, name FROM nowhere WHERE id IN (?)", "42P01", "nowhere"),
-        ("SELEKT id FROM product WHERE id IN (?)", "HV000", "syntax"),
+        ("SELEKT id FROM product WHERE id IN (?)", "42601", "syntax"),
     ] {
         let table = TABLE.replace("SELECT id, name, price FROM product WHERE id IN (?)", query);
         let refused = asked(&daemon.place, &table).unwrap_err();

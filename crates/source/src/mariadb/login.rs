@@ -34,6 +34,8 @@ const SALT_BYTES: usize = 20;
 
 /// What the source says first.
 struct Greeting {
+    /// The number of the connection.
+    number: u64,
     capabilities: u32,
     salt: Vec<u8>,
 }
@@ -65,6 +67,7 @@ pub(super) fn connect(server: &ServerDef) -> Result<Connection, Error> {
     } else {
         log_in(&mut connection, server, &greeting, 0, until)?;
     }
+    connection.number = greeting.number;
     connection.query("SET NAMES utf8mb4")?;
     Ok(connection)
 }
@@ -80,7 +83,7 @@ impl Greeting {
             return Err(Error::new("0A000", format!("the source is version {version}, which is no MariaDB"))
                 .with_hint("FOREIGN DATA WRAPPER mariadb is for MariaDB 10.5 and later"));
         }
-        rest.take(4)?;
+        let number = rest.number(4)?;
         let mut salt = rest.take(8)?.to_vec();
         rest.byte()?;
         let lower = rest.number(2)?;
@@ -90,7 +93,7 @@ impl Greeting {
         // Always twelve bytes and a zero, where proofs by plug-ins are spoken.
         salt.extend_from_slice(rest.take(SALT_BYTES - salt.len())?);
         let capabilities = u32::try_from(upper << 16 | lower).unwrap_or(0);
-        Ok(Self { capabilities, salt })
+        Ok(Self { number, capabilities, salt })
     }
 }
 

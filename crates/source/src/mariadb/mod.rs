@@ -11,6 +11,7 @@ mod cursor;
 mod event;
 mod login;
 mod place;
+mod query;
 mod question;
 mod row;
 mod statement;
@@ -27,6 +28,7 @@ use store::definition::{Dependence, ServerDef, TableDef};
 use crate::error::Error;
 
 pub(crate) use asker::Asker;
+pub(crate) use query::Runner;
 pub(crate) use stream::run;
 
 /// Asks a source whether it can tell what changes, lets us read its log, and gives the rows of a table that reads

@@ -21,7 +21,7 @@ pub(super) const OK: u8 = 0;
 pub(super) const END: u8 = 0xfe;
 pub(super) const ERROR: u8 = 0xff;
 /// Longest packet that ends rows: a row that begins with the same byte is longer.
-const END_BYTES: usize = 9;
+pub(super) const END_BYTES: usize = 9;
 /// Commands.
 const QUIT: u8 = 1;
 const QUERY: u8 = 3;
@@ -33,6 +33,8 @@ pub(super) struct Connection {
     sequence: u8,
     /// An answer did not come whole: nobody knows what comes next.
     broken: bool,
+    /// The number by which the source knows it.
+    pub(super) number: u64,
 }
 
 /// A column that a query gives.
@@ -56,7 +58,7 @@ pub(super) type Cells<'r> = [Option<&'r [u8]>];
 
 impl Connection {
     pub(super) fn over(stream: Stream) -> Result<Self, Error> {
-        Ok(Self { inbox: Inbox::over(stream)?, sequence: 0, broken: false })
+        Ok(Self { inbox: Inbox::over(stream)?, sequence: 0, broken: false, number: 0 })
     }
 
     /// Speaks TLS from now on. What came before in clear text does not count.
@@ -262,6 +264,9 @@ pub(super) fn error_of(packet: &[u8]) -> Error {
         1053 | 1077 | 1927 => "57P01",
         1146 => "42P01",
         1054 => "42703",
+        1064 => "42601",
+        1317 | 1969 => "57014",
+        1792 => "25006",
         _ => "HV000",
     };
     Error::new(state, format!("{text} (MariaDB's error {code})"))
@@ -273,7 +278,7 @@ pub(super) fn texts_of(cells: &Cells<'_>) -> Vec<Option<String>> {
 }
 
 impl Column {
-    fn read(packet: &[u8]) -> Result<Self, Error> {
+    pub(super) fn read(packet: &[u8]) -> Result<Self, Error> {
         let mut rest = Cursor(packet);
         // Before the name stand the catalogue, the schema, and two names of the table; behind it, what it was before.
         for _ in 0..4 {
@@ -295,7 +300,7 @@ fn text_of<'b>(rest: &mut Cursor<'b>) -> Result<&'b [u8], Error> {
 }
 
 /// The values of a row in text.
-fn cells_of(packet: &[u8], columns: usize) -> Result<Vec<Option<&[u8]>>, Error> {
+pub(super) fn cells_of(packet: &[u8], columns: usize) -> Result<Vec<Option<&[u8]>>, Error> {
     let mut rest = Cursor(packet);
     let mut cells = Vec::new();
     for _ in 0..columns {
