@@ -323,3 +323,39 @@ fn a_promoted_standby_is_followed() {
     psql(&standby.place, "UPDATE product SET price = 9 WHERE id = 3");
     until_stored(&daemon, &mut client, &[1, 2, 4, 5, 6, 7, 8, 9, 10]);
 }
+
+/// A database that only replays the log of another one does not say what its rows contain. They answer clients and are
+/// not stored; changes of rows that clients store themselves arrive.
+#[test]
+fn rows_of_a_standby_answer_and_are_not_stored() {
+    let settings = ["wal_level=logical", "hot_standby_feedback=on"];
+    let Some(mut primary) = PostgreSql::start_17(&settings) else {
+        return skipped("PostgreSQL 17 is not there, or its user cannot read it");
+    };
+    make_shop(&primary.place);
+    psql(&primary.place, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO cache");
+    psql(&primary.place, "SELECT pg_create_physical_replication_slot('standby', true)");
+    let standby = primary.standby(&["primary_slot_name=standby"]);
+    let daemon = SqlDaemon::start(&[]);
+    psql(&daemon.place, &server(&standby));
+    psql(
+        &daemon.place,
+        "CREATE TABLE product (id INT PRIMARY KEY, name TEXT)
+             WITH (prefix = 'product:', value = 'name', source = 'pg', depends = 'product(id)',
+                   query = 'SELECT id, name FROM product WHERE id = ANY($1)')",
+    );
+    // A slot of a standby waits for what the primary says of its transactions.
+    until("the standby is followed", || {
+        psql(&primary.place, "SELECT pg_log_standby_snapshot()");
+        psql(&daemon.place, "SELECT state FROM sqlcached_sources") == "streaming"
+    });
+    let mut client = daemon.daemon.connect();
+    for refused in 1..=3 {
+        assert_eq!(client.get("product:1").as_deref(), Some(&b"product 1"[..]));
+        assert_eq!(psql(&daemon.place, "SELECT fills_refused FROM sqlcached_sources"), refused.to_string());
+    }
+    assert_eq!(client.set("product:2", b"own"), "STORED");
+    psql(&primary.place, "UPDATE product SET name = 'new' WHERE id = 2");
+    until("the change is here", || client.get("product:2").as_deref() == Some(b"new"));
+    assert_eq!(psql(&daemon.place, "SELECT count(*) FROM product"), "0");
+}

@@ -60,6 +60,7 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     let Some(begun) = begun else { return Ok(()) };
     // A transaction that is written to the log and not shown yet is streamed by no slot that was made in between.
     source.gate.follow(snapshot(&mut beside)?.running());
+    let replays = replays(&mut beside)?;
     let began = now();
     let mut stream = Streaming {
         follow: Following::new(source, applier, plan),
@@ -82,12 +83,18 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         settle_at: began,
         published_at: began + PUBLISHED_INTERVAL,
         heard: began,
-        signs: true,
+        signs: !replays,
     };
     let result = stream.begin(&begun.believed.unwrap_or_default()).and_then(|()| stream.run());
     stream.changes.end();
     stream.beside.end();
     result
+}
+
+/// Whether the source only replays the log of another one: nothing can be written into it.
+fn replays(beside: &mut Connection) -> Result<bool, Error> {
+    let rows = beside.query("SELECT pg_is_in_recovery()")?;
+    Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("t"))
 }
 
 /// What a reader of the source sees now.
