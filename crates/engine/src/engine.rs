@@ -185,6 +185,11 @@ impl Engine {
         self.store.has_rules_due() && self.store.recovered().complete
     }
 
+    /// Whether any table has an expiry rule.
+    pub fn has_rules(&self) -> bool {
+        self.store.catalog().ruled_tables().next().is_some()
+    }
+
     /// What runs the expiry rules, for the calling thread.
     pub fn rule_runner(self: &Arc<Self>) -> Result<RuleRunner, SqlError> {
         let mut runner = RuleRunner::new(Arc::clone(&self.store))?;
@@ -195,6 +200,11 @@ impl Engine {
     /// Whether a materialized view is to be refreshed: not before the start has looked at all rows.
     pub fn has_due_views(&self) -> bool {
         self.store.recovered().complete && self.store.has_due_views()
+    }
+
+    /// Whether there are materialized views.
+    pub fn has_views(&self) -> bool {
+        self.store.catalog().materialized_views().next().is_some()
     }
 
     /// What refreshes materialized views, for the calling thread.

@@ -134,6 +134,9 @@ pub(crate) const STATEMENTS_END: Duration = Duration::from_secs(2);
 /// How often the cleaner lets the store work: the resolution of every deadline.
 pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS);
 
+/// How often a thread without any work looks whether there is some: what is defined first waits so long.
+pub(crate) const IDLE_INTERVAL: Duration = Duration::from_millis(250);
+
 /// How long the cleaner works at once where there is much to do, before it lets others in: some ten requests' time, and
 /// to the end of a piece of the store's work, the first of which is one segment.
 pub(crate) const CLEANER_WORK_NS: u64 = 100_000;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use engine::{Cancel, Engine, RuleRunner};
 
-use crate::limits::CLEAN_INTERVAL;
+use crate::limits::{CLEAN_INTERVAL, IDLE_INTERVAL};
 
 /// Looks for due rules each tick until the other end of `stop` is dropped; `cancel` stops the one that runs.
 pub(crate) fn run(engine: &Arc<Engine>, stop: &Receiver<()>, cancel: &Cancel) {
-    let mut runner = None;
-    while stop.recv_timeout(CLEAN_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+    let (mut runner, mut rest) = (None, IDLE_INTERVAL);
+    while stop.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
+        rest = if engine.has_rules() { CLEAN_INTERVAL } else { IDLE_INTERVAL };
         if engine.has_rules_due() {
             runner = run_due(engine, runner, cancel);
         }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use engine::{Cancel, Engine, ViewRunner};
 
-use crate::limits::CLEAN_INTERVAL;
+use crate::limits::{CLEAN_INTERVAL, IDLE_INTERVAL};
 
 /// Looks for due views each tick until the other end of `stop` is dropped; `cancel` stops the refresh that runs.
 pub(crate) fn run(engine: &Arc<Engine>, stop: &Receiver<()>, cancel: &Cancel) {
-    let mut runner = None;
-    while stop.recv_timeout(CLEAN_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+    let (mut runner, mut rest) = (None, IDLE_INTERVAL);
+    while stop.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
+        rest = if engine.has_views() { CLEAN_INTERVAL } else { IDLE_INTERVAL };
         if engine.has_due_views() {
             runner = run_due(engine, runner, cancel);
         }

@@ -49,7 +49,7 @@ use store::{Catalog, Table};
 use apply::Applier;
 use fetch::Fetchers;
 use gate::{Followed, Gate};
-use limits::{RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
+use limits::{IDLE_INTERVAL, RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
 use login::{Purpose, connect};
 use plan::{Plan, Target};
 use source::Source;
@@ -90,6 +90,7 @@ impl Drop for Sources {
         // Relaxed: the flag carries no data.
         self.stop.store(true, Ordering::Relaxed);
         if let Some(supervisor) = self.supervisor.take() {
+            supervisor.thread().unpark();
             let _panicked = supervisor.join();
         }
     }
@@ -330,7 +331,9 @@ fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool,
             own.distrust(engine, &mut applier);
         }
         views.tend(&engine.store().catalog());
-        thread::sleep(SUPERVISE_INTERVAL);
+        let is_idle = running.is_empty() && engine.store().catalog().servers().is_empty();
+        // Who ends it wakes it up.
+        thread::park_timeout(if is_idle { IDLE_INTERVAL } else { SUPERVISE_INTERVAL });
     }
     for own in running {
         own.end(engine, false);

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// How often the definitions are compared with the sources that run: a new table waits so long for its first change.
 pub(crate) const SUPERVISE_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The same while no server is defined: a process that sleeps should not wake up for nothing.
+pub(crate) const IDLE_INTERVAL: Duration = Duration::from_millis(250);
+
 /// How long a connection may take, where `connect_timeout` says nothing.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -154,12 +154,12 @@ impl Catalog {
     }
 
     /// The tables with expiry rules.
-    pub(crate) fn ruled_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub fn ruled_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.ruled.iter()
     }
 
     /// The materialized views.
-    pub(crate) fn materialized_views(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub fn materialized_views(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.materialized.iter()
     }
 
