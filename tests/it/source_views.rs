@@ -246,10 +246,16 @@ fn a_refresh_from_before_the_source_shows_a_change_is_not_the_last() {
     until("the change was streamed", || psql(&daemon.place, "SELECT events FROM sqlcached_sources") == "1");
     psql(&daemon.place, "REFRESH MATERIALIZED VIEW board");
     assert_eq!(name_of(&daemon, 1), "product 1", "the source shows the change only later");
+    // A view that is made now reads the old row, and was not there when the change was streamed.
+    let late = board(", refresh_on = 'product'").replace("VIEW board", "VIEW late");
+    psql(&daemon.place, &late.replace("prefix = 'board:', value", "prefix = 'late:', value"));
+    let late = || psql(&daemon.place, "SELECT name FROM late WHERE id = 1");
+    assert_eq!(late(), "product 1");
     psql(source, "ALTER SYSTEM RESET synchronous_standby_names");
     psql(source, "SELECT pg_reload_conf()");
     update.wait().unwrap();
     until("the change is here", || name_of(&daemon, 1) == "new");
+    until("it is in the late view", || late() == "new");
 }
 
 /// A source that is gone, a query that fails, columns that are others now: the rows stay, and it is said why.

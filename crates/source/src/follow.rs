@@ -2,14 +2,14 @@
 //! the source shows them ([`crate::settle`]).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use store::definition::ServerDef;
 
 use crate::apply::Applier;
 use crate::batch::{Batch, Keys};
 use crate::error::{Error, of_cache};
-use crate::limits::{BATCH_CHANGES_MAX, GATHER};
+use crate::limits::{BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, GATHER, SETTLE_WAIT, STREAM_WAIT};
 use crate::plan::{Plan, Routes, Target};
 use crate::settle::{Snapshot, Unsettled};
 use crate::source::Source;
@@ -44,6 +44,8 @@ pub(crate) struct Following<'s> {
     ready_from: u64,
     /// When something was applied last.
     applied_at: Option<Instant>,
+    /// Since when something waits to be shown, or when something was shown last.
+    waits_since: Instant,
 }
 
 impl<'s> Following<'s> {
@@ -61,6 +63,7 @@ impl<'s> Following<'s> {
             transactions: Vec::new(),
             ready_from: 0,
             applied_at: None,
+            waits_since: now(),
         }
     }
 
@@ -79,25 +82,54 @@ impl<'s> Following<'s> {
     }
 
     /// Goes on with another plan. Tables that are new in it were not followed before, so rows that came meanwhile may
-    /// be old: they go. `unshown`: transactions that the source may not show yet, and that may have changed what these
-    /// tables depend on. No row from before them is fetched.
-    pub(crate) fn replan(&mut self, plan: Plan, unshown: &[u64]) -> Result<Batch, Error> {
+    /// be old: see [`Self::distrust`].
+    pub(crate) fn replan(&mut self, plan: Plan, unshown: Vec<u64>) -> Result<(), Error> {
         let before = std::mem::replace(&mut self.plan, plan);
         let number = |target: usize| self.plan.number_of(before.targets.get(target)?);
         self.unsettled.renumber(&number);
         self.routes.replan(&self.plan);
-        let mut new = Batch::default();
-        for (target, own) in self.plan.targets.iter().enumerate() {
-            if before.number_of(own).is_none() {
-                self.applier.distrust(own, true).map_err(of_cache)?;
-                *new.keys(target) = Keys::All;
+        let emptied = self.distrust(|target| before.number_of(target).is_none(), unshown)?;
+        self.source.state.update(|facts| facts.emptied += emptied);
+        Ok(())
+    }
+
+    /// Rows of these tables may be old: they go, and once more when the source shows these transactions, which are in
+    /// its log already: no further event tells their changes, and nobody is to store what he reads before. Says how
+    /// many tables there are.
+    pub(crate) fn distrust(
+        &mut self,
+        is_one: impl Fn(&Target) -> bool,
+        unshown: Vec<u64>,
+    ) -> Result<u64, Error> {
+        let (mut doubted, mut emptied) = (Batch::default(), 0);
+        for (number, target) in self.plan.targets.iter().enumerate().filter(|(_, target)| is_one(target)) {
+            self.applier.distrust(target, true).map_err(of_cache)?;
+            emptied += 1;
+            // Nobody else fills a mirror.
+            if !target.is_mirror() {
+                *doubted.keys(number) = Keys::All;
             }
         }
-        if !new.is_empty() {
-            self.source.state.update(|facts| facts.emptied += new.len() as u64);
-            self.source.tell_gate(&self.plan, &new, unshown);
+        if !doubted.is_empty() && !unshown.is_empty() {
+            self.source.tell_gate(&self.plan, &doubted, &unshown);
+            self.wait_for(self.applied, unshown, doubted);
         }
-        Ok(new)
+        Ok(emptied)
+    }
+
+    fn wait_for(&mut self, from: u64, transactions: Vec<u64>, batch: Batch) {
+        if self.unsettled.is_empty() {
+            self.waits_since = now();
+        }
+        self.unsettled.add(from, transactions, batch);
+    }
+
+    /// How long to wait before the source is asked again what it shows: the longer nothing came of it, the longer.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.unsettled.is_empty() {
+            return STREAM_WAIT;
+        }
+        (self.waits_since.elapsed() / 10).clamp(SETTLE_WAIT, FEEDBACK_INTERVAL)
     }
 
     /// The transaction under way took effect, at this place of the source's log.
@@ -152,7 +184,7 @@ impl<'s> Following<'s> {
         // Nobody else fills a mirror.
         let rest = batch.without(|number| is(number, &Target::is_mirror));
         if !rest.is_empty() {
-            self.unsettled.add(self.ready_from, transactions, rest);
+            self.wait_for(self.ready_from, transactions, rest);
         }
         let unsettled = self.unsettled.len();
         self.source.state.update(|facts| facts.unsettled = unsettled);
@@ -179,6 +211,7 @@ impl<'s> Following<'s> {
         let batch = self.unsettled.settled(snapshot);
         let mut rows = 0;
         if !batch.is_empty() {
+            self.waits_since = now();
             rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;
         }
         let unsettled = self.unsettled.len();
@@ -186,15 +219,6 @@ impl<'s> Following<'s> {
             facts.invalidated += rows;
             facts.unsettled = unsettled;
         });
-        Ok(())
-    }
-
-    /// Nothing that depends on the source is believed: rows from before the stream may be old.
-    pub(crate) fn distrust(&mut self) -> Result<(), Error> {
-        let mut targets = self.plan.targets.iter();
-        targets.try_for_each(|target| self.applier.distrust(target, true)).map_err(of_cache)?;
-        let count = self.plan.targets.len() as u64;
-        self.source.state.update(|facts| facts.emptied += count);
         Ok(())
     }
 }

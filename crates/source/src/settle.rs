@@ -130,14 +130,6 @@ impl Snapshot {
         Some(Self::Running { end, running: running.map(lower).collect::<Option<_>>()? })
     }
 
-    /// Those that run.
-    pub(crate) fn running(self) -> Vec<u64> {
-        match self {
-            Self::Running { running, .. } => running.into_iter().map(u64::from).collect(),
-            Self::Place(_) => Vec::new(),
-        }
-    }
-
     /// Whether what a transaction of the stream did is seen. Numbers of 32 bits turn around, and are never as far apart
     /// as half of them.
     pub(crate) fn shows(&self, transaction: u64) -> bool {

@@ -19,7 +19,7 @@ use crate::apply::Applier;
 use crate::batch::{Batch, Keys};
 use crate::error::Error;
 use crate::follow::{Definitions, Following};
-use crate::limits::{ANSWER_TIMEOUT, FEEDBACK_INTERVAL, PREPARED_MAX, SETTLE_WAIT, SILENCE, STREAM_WAIT};
+use crate::limits::{ANSWER_TIMEOUT, FEEDBACK_INTERVAL, PREPARED_MAX, SILENCE, STREAM_WAIT};
 use crate::plan::{Plan, Routes};
 use crate::row::Relation;
 use crate::settle::Snapshot;
@@ -89,13 +89,14 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     let mut follow = Following::new(source, applier, plan);
     follow.received = place.number();
     // Only now: a row that was stored before may be older than the first change.
-    follow.distrust()?;
+    let emptied = follow.distrust(|_| true, Vec::new())?;
     let began = now();
     source.state.update(|facts| {
         facts.heard = Some(began);
         facts.source_lsn = place.number();
         facts.log = Some(place.log().to_owned());
         facts.unsettled = 0;
+        facts.emptied += emptied;
         facts.last_error = None;
     });
     follow.advance();
@@ -177,7 +178,7 @@ impl Streaming<'_> {
                 }
             }
             self.look_at_time()?;
-            let wait = if self.follow.is_settled() { STREAM_WAIT } else { SETTLE_WAIT };
+            let wait = self.follow.patience().min(STREAM_WAIT);
             self.follow.gather();
             packet = self.changes.next_within(wait)?;
         }
@@ -205,11 +206,7 @@ impl Streaming<'_> {
 
     fn replan(&mut self, plan: Plan) -> Result<(), Error> {
         // All before this place may not be shown yet.
-        let before = self.place.number();
-        let new = self.follow.replan(plan, &[before])?;
-        if !new.is_empty() {
-            self.follow.unsettled.add(before, vec![before], new);
-        }
+        self.follow.replan(plan, vec![self.place.number()])?;
         // Tables come again before their next rows. What prepared transactions invalidate has the numbers of before.
         self.tables.clear();
         self.follow.routes = Routes::default();
@@ -418,7 +415,7 @@ impl Streaming<'_> {
     }
 
     fn look_at_time(&mut self) -> Result<(), Error> {
-        let interval = if self.follow.is_settled() { FEEDBACK_INTERVAL } else { SETTLE_WAIT };
+        let interval = if self.follow.is_settled() { FEEDBACK_INTERVAL } else { self.follow.patience() };
         self.hear();
         if self.asked.elapsed() < interval {
             return Ok(());

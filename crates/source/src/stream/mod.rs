@@ -11,10 +11,10 @@ use store::Followed;
 use crate::apply::Applier;
 use crate::check::{check, publication_of, published};
 use crate::checker::Checker;
-use crate::error::{Error, of_cache};
+use crate::error::Error;
 use crate::fit;
 use crate::follow::{Definitions, Following};
-use crate::limits::{FEEDBACK_INTERVAL, PUBLISHED_INTERVAL, SETTLE_WAIT, STREAM_WAIT};
+use crate::limits::{FEEDBACK_INTERVAL, PUBLISHED_INTERVAL, STREAM_WAIT};
 use crate::login::{Purpose, connect};
 use crate::mirror::Mirrors;
 use crate::pgoutput::{Message, Reader};
@@ -59,7 +59,8 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     let begun = begin.begin()?;
     let Some(begun) = begun else { return Ok(()) };
     // A transaction that is written to the log and not shown yet is streamed by no slot that was made in between.
-    source.gate.follow(snapshot(&mut beside)?.running());
+    let unshown = unshown(&mut beside)?;
+    source.gate.follow(unshown.clone());
     let replays = replays(&mut beside)?;
     let began = now();
     let mut stream = Streaming {
@@ -85,7 +86,7 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         heard: began,
         signs: !replays,
     };
-    let result = stream.begin(&begun.believed.unwrap_or_default()).and_then(|()| stream.run());
+    let result = stream.begin(&begun.believed.unwrap_or_default(), unshown).and_then(|()| stream.run());
     stream.changes.end();
     stream.beside.end();
     result
@@ -95,6 +96,18 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
 fn replays(beside: &mut Connection) -> Result<bool, Error> {
     let rows = beside.query("SELECT pg_is_in_recovery()")?;
     Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("t"))
+}
+
+/// The transactions that are under way, of which some may be in the log already. Each keeps the lock of its own number
+/// until others see what it did; a snapshot does not list those behind the last that others see.
+fn unshown(beside: &mut Connection) -> Result<Vec<u64>, Error> {
+    let rows = beside.query(
+        "SELECT transactionid FROM pg_catalog.pg_locks
+             WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted",
+    )?;
+    let number = |row: &Vec<Option<String>>| row.first()?.as_deref()?.parse().ok();
+    let numbers = rows.iter().map(number).collect::<Option<_>>();
+    numbers.ok_or_else(|| Error::connection("the transactions of the source cannot be read"))
 }
 
 /// What a reader of the source sees now.
@@ -141,11 +154,8 @@ struct Streaming<'s> {
 impl Streaming<'_> {
     /// The stream has begun: rows of targets that have not followed it so far are not believed. Only now, for a row
     /// that was stored while the slot was made may be older than its first change.
-    fn begin(&mut self, believed: &[String]) -> Result<(), Error> {
-        let new: Vec<_> =
-            self.follow.plan.targets.iter().filter(|target| !believed.contains(&target.name())).collect();
-        new.iter().try_for_each(|target| self.follow.applier.distrust(target, true)).map_err(of_cache)?;
-        let emptied = new.len() as u64;
+    fn begin(&mut self, believed: &[String], unshown: Vec<u64>) -> Result<(), Error> {
+        let emptied = self.follow.distrust(|target| !believed.contains(&target.name()), unshown)?;
         self.note_followed()?;
         self.follow.source.state.update(|facts| {
             facts.slot = Some(self.slot.clone());
@@ -186,7 +196,7 @@ impl Streaming<'_> {
     fn run(&mut self) -> Result<(), Error> {
         while !self.follow.source.must_stop() && self.follow_definitions()? {
             self.tend_mirrors();
-            let wait = if self.follow.unsettled.is_empty() { STREAM_WAIT } else { SETTLE_WAIT };
+            let wait = self.follow.patience().min(STREAM_WAIT);
             self.follow.gather();
             let mut frame = self.changes.next_within(wait)?;
             while let Some(next) = frame {
@@ -223,8 +233,8 @@ impl Streaming<'_> {
         self.look_at_publication()?;
         let publication = publication_of(&self.follow.source.server)?;
         self.published = published(&mut self.beside, publication, &plan)?;
-        let unshown = snapshot(&mut self.beside)?.running();
-        self.follow.replan(plan, &unshown)?;
+        let unshown = unshown(&mut self.beside)?;
+        self.follow.replan(plan, unshown)?;
         self.note_followed()
     }
 
@@ -325,7 +335,7 @@ impl Streaming<'_> {
         let time = now();
         if !self.follow.unsettled.is_empty() && time >= self.settle_at {
             self.settle()?;
-            self.settle_at = now() + SETTLE_WAIT;
+            self.settle_at = now() + self.follow.patience();
         }
         if time >= self.feedback_at {
             self.feedback_at = time + FEEDBACK_INTERVAL;
