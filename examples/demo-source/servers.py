@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -45,9 +46,12 @@ def find(name: str, hint: str, given: str | None = None) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return trial.getsockname()[1]
+    """A port below those that the system gives to clients, so that nobody has it before the server."""
+    while True:
+        port = random.randint(12_000, 32_000)
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)):
+                return port
 
 
 def wait_for(process: subprocess.Popen, port: int) -> None:

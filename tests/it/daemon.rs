@@ -188,9 +188,25 @@ impl Drop for Daemon {
     }
 }
 
-/// A port that nobody listens on at the moment.
+/// Ports for servers. They lie below those that Linux gives to clients: one of these may be a client's own by the time
+/// that a server, or one that was killed and starts again, listens on it.
+const PORTS: std::ops::Range<u32> = 12_000..32_000;
+
+/// A port that nobody listens on at the moment, and that nobody else in this process was given.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Processes begin at different places.
+    let begin = std::process::id().wrapping_mul(7_919);
+    for _ in 0..count {
+        // Relaxed: only that no two are the same.
+        let at = begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % count;
+        let port = u16::try_from(PORTS.start + at).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port is free");
 }
 
 fn spawn(folder: &Folder, port: u16, flags: &[String]) -> Child {

@@ -97,11 +97,7 @@ fn events(kind: &Kind, _: &Options, report: &mut Report) -> Result<()> {
     for round in 0..ROUNDS {
         fill_pages(&mut shop)?;
         let (began, before) = (clock::now_ns(), shop.daemon.cpu()?);
-        for (first, last) in transactions() {
-            shop.source
-                .run(&format!("UPDATE product SET price = price + 1 WHERE id BETWEEN {first} AND {last}"))?;
-        }
-        shop.settle()?;
+        change_all(&mut shop)?;
         let took = (clock::now_ns() - began) as f64 / 1e9;
         let cpu = shop.daemon.cpu_since(&before)? as f64 / 1_000.0 / ROWS as f64;
         let left = shop.figure("SELECT count(*) FROM page")?;
@@ -118,6 +114,15 @@ fn events(kind: &Kind, _: &Options, report: &mut Report) -> Result<()> {
 /// The first and last row of each transaction that changes many.
 fn transactions() -> impl Iterator<Item = (u64, u64)> {
     (0..ROWS / TRANSACTION).map(|number| (number * TRANSACTION + 1, (number + 1) * TRANSACTION))
+}
+
+/// Changes as many rows at the source, and waits until that is applied here.
+fn change_all(shop: &mut Shop) -> Result<()> {
+    for (first, last) in transactions() {
+        shop.source
+            .run(&format!("UPDATE product SET price = price + 1 WHERE id BETWEEN {first} AND {last}"))?;
+    }
+    shop.settle()
 }
 
 fn fill_pages(shop: &mut Shop) -> Result<()> {
@@ -254,11 +259,7 @@ fn mirror(kind: &Kind, _: &Options, report: &mut Report) -> Result<()> {
     say(report, &line, "s", took);
     say(report, &line, "us of CPU a row", shop.daemon.cpu_since(&before)? as f64 / 1_000.0 / MIRRORED as f64);
     let (began, before) = (clock::now_ns(), shop.daemon.cpu()?);
-    for (first, last) in transactions() {
-        shop.source
-            .run(&format!("UPDATE product SET price = price + 1 WHERE id BETWEEN {first} AND {last}"))?;
-    }
-    shop.settle()?;
+    change_all(&mut shop)?;
     let took = (clock::now_ns() - began) as f64 / 1e9;
     let line = format!("changes of it, {TRANSACTION} rows a transaction");
     say(report, &line, "a second, the source's own work among them", ROWS as f64 / took);

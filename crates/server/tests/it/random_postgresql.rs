@@ -51,7 +51,9 @@ pub(crate) struct PostgreSql {
 
 impl PostgreSql {
     fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // Below the ports that Linux gives to clients, of whom one could have it before the server.
+        let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        let port = std::iter::repeat_with(|| fastrand::u16(12_000..32_000)).find(is_free).unwrap();
         let folder = PathBuf::from(format!("/dev/shm/sqlcached-random-{port}"));
         std::fs::create_dir(&folder).unwrap();
         if rustix::process::getuid().is_root() {
