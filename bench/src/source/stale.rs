@@ -107,8 +107,8 @@ impl Reader {
         let mut read = Read::default();
         while read.rows < reads {
             let versions = self.versions()?;
-            // Behind all that the query before has seen.
-            let lsn = one(&mut self.source, "SELECT pg_current_wal_insert_lsn()")?;
+            // Behind all that the query before has seen: nobody sees what is not flushed.
+            let lsn = one(&mut self.source, "SELECT pg_current_wal_flush_lsn()")?;
             applied(&mut self.cache, &lsn)?;
             for first in (1..=ROWS).step_by(KEYS) {
                 self.compare(first, &versions, &mut read)?;
