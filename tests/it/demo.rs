@@ -24,7 +24,7 @@ fn demo(arguments: &[&str]) -> Command {
     program("examples/demo/demo.py", arguments)
 }
 
-/// A program in Python that does not hear of the settings of whoever runs the tests.
+/// Runs a program in Python, without the settings in the environment of the tests.
 fn program(path: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("python3");
     command.arg("-B").arg(Path::new(ROOT).join(path)).args(arguments);

@@ -38,7 +38,7 @@ const MIRRORED: u64 = 1_000_000;
 const QUERY: &str = "SELECT id, version, price FROM product WHERE id = ANY($1)";
 const COLUMNS: &str = "id INT PRIMARY KEY, version INT, price INT";
 
-/// What `source` is told.
+/// The options of `source`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
     /// Our program, written PATH or LABEL=PATH.

@@ -3,7 +3,7 @@
 //! pgbench changes rows all the time. A reader takes the versions of all rows at the source, and then a place in its
 //! log that is behind all of them. When that place is applied here, no row may have a smaller version. Meanwhile
 //! commits are held back and let go again, as where a synchronous standby is slow: then the change is streamed, and
-//! whoever asks the database is still given the old row.
+//! a query still reads the old row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

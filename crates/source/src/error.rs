@@ -69,6 +69,7 @@ impl From<Error> for SqlError {
         made
     }
 }
+
 /// An error of the cache's own.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
 pub(crate) fn of_cache(error: engine::SqlError) -> Error {

@@ -273,7 +273,7 @@ struct Taken<'r> {
 }
 
 impl Taken<'_> {
-    /// An error of ours ends the query; what the source is told is not shown.
+    /// An error of ours ends the query. The client gets that error.
     fn fail(&mut self, result: Result<(), SqlError>) -> Result<(), Error> {
         result.map_err(|error| {
             self.failed = Some(error);

@@ -93,7 +93,7 @@ impl Arena {
     }
 
     /// Holds the segment of a row against recycling until [`Arena::release`]. The caller's shard lock keeps the row in
-    /// its slot. False: the segment is being emptied, and is held by whoever does that.
+    /// its slot. False: somebody empties the segment, and holds it.
     #[inline]
     pub fn hold(&self, segment: SegmentId) -> bool {
         self.pin_segment(segment)

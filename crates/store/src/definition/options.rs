@@ -113,7 +113,7 @@ pub enum OnLag {
     Stale,
     /// They go, and who reads the table in SQL meanwhile gets an error.
     Fail,
-    /// They go, and what is fetched meanwhile is not stored: whoever asks for a row gets it from the source.
+    /// They go. A read fetches the row from the source, and does not store it.
     Through,
 }
 
