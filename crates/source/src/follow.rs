@@ -88,7 +88,10 @@ impl<'s> Following<'s> {
         let number = |target: usize| self.plan.number_of(before.targets.get(target)?);
         self.unsettled.renumber(&number);
         self.routes.replan(&self.plan);
-        let emptied = self.distrust(|target| before.number_of(target).is_none(), unshown)?;
+        let is_new = |target: &Target| before.number_of(target).is_none();
+        let emptied = self.distrust(is_new, unshown)?;
+        // The source that such a table had before may be lost, and have said so.
+        self.plan.targets.iter().filter(|target| is_new(target)).for_each(|target| target.table.set_behind(false));
         self.source.state.update(|facts| facts.emptied += emptied);
         Ok(())
     }

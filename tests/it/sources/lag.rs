@@ -102,6 +102,31 @@ fn a_table_may_read_through_while_its_source_is_behind() {
     });
 }
 
+/// That its source is lost does not cling to a table that goes to another source.
+#[test]
+fn a_table_leaves_its_lost_source_behind() {
+    let (database, other) = (shop(&[]), shop(&[]));
+    let daemon = cache(&database, "on_lag = 'fail'");
+    psql(&other.place, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO cache");
+    psql(&daemon.place, &server(&other).replace("pg", "pg2"));
+    // It is followed already when the table comes to it.
+    let query = "CREATE TABLE other (id INT PRIMARY KEY) WITH (source = 'pg2', depends = 'product(id)')";
+    psql(&daemon.place, query);
+    let state = "SELECT state FROM sqlcached_sources WHERE source_name = 'pg2'";
+    until("the other source is followed", || psql(&daemon.place, state) == "streaming");
+
+    stop_replication(&database.place);
+    let read = "SELECT count(*) FROM product";
+    until("the table fails", || asked(&daemon.place, read).is_err());
+    psql(&daemon.place, "ALTER TABLE product SET (source = 'pg2')");
+    until("the table is read", || asked(&daemon.place, read).is_ok());
+    let mut client = daemon.daemon.connect();
+    until("the new definitions are known", || client.set("product:1", b"kettle") == "STORED");
+    assert_eq!(psql(&daemon.place, read), "1");
+    psql(&other.place, "UPDATE product SET name = 'pot' WHERE id = 1");
+    until("the other source's change is applied", || psql(&daemon.place, read) == "0");
+}
+
 /// Each needs what it stands on, and a table says again what it was given.
 #[test]
 fn what_they_need_is_asked_for() {
