@@ -209,7 +209,10 @@ impl SqlAcceptor {
     }
 
     fn welcome(&mut self, fd: OwnedFd) {
-        let Some(unproved) = Unproved::admit(&self.shared, self.context.now()) else {
+        // Not the time at which this turn began: one who hears of a refusal in this turn may come back in it, and the
+        // others have become older since.
+        let now = self.shared.engine.store().now();
+        let Some(unproved) = Unproved::admit(&self.shared, now) else {
             return refuse_place(&fd);
         };
         let token = self.next;
