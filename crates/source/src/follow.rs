@@ -91,7 +91,11 @@ impl<'s> Following<'s> {
         let is_new = |target: &Target| before.number_of(target).is_none();
         let emptied = self.distrust(is_new, unshown)?;
         // The source that such a table had before may be lost, and have said so.
-        self.plan.targets.iter().filter(|target| is_new(target)).for_each(|target| target.table.set_behind(false));
+        self.plan
+            .targets
+            .iter()
+            .filter(|target| is_new(target))
+            .for_each(|target| target.table.set_behind(false));
         self.source.state.update(|facts| facts.emptied += emptied);
         Ok(())
     }
