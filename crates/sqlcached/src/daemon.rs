@@ -22,12 +22,12 @@ use crate::place::{self, Places};
 use crate::process::{self, PidFile, become_user};
 use crate::service;
 use crate::settings::{
-    ANY_PORT, AUTHENTICATION_TIMEOUT, Address, COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED,
-    HTTP_HOSTS, HTTP_LISTEN_ADDRESSES, HTTP_PORT, HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES,
-    LISTEN_BACKLOG, LOG_MIN_DURATION_STATEMENT, LOG_PARAMETER_MAX_LENGTH, MAX_CONNECTIONS, MAX_ITEM_SIZE,
-    MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION, NEVER, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT,
-    SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER,
-    VERBOSITY, WATCH_ENABLED,
+    ANY_PORT, AUTHENTICATION_TIMEOUT, Address, COLD, Chosen, DEAD_MEMORY_PERCENT, DUMP_ENABLED, EVICTIONS,
+    FLUSH_ENABLED, HTTP_HOSTS, HTTP_LISTEN_ADDRESSES, HTTP_PORT, HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE,
+    LISTEN_ADDRESSES, LISTEN_BACKLOG, LOG_MIN_DURATION_STATEMENT, LOG_PARAMETER_MAX_LENGTH, MAX_CONNECTIONS,
+    MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION, NEVER, PID_FILE,
+    SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS,
+    UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
 };
 use crate::tls;
 use crate::warnings;
@@ -73,6 +73,7 @@ pub(crate) fn run(
     let Opened { store, start } = open_store(chosen, &places)?;
     let mut unfinished = Unfinished::of(&start, &places);
     store.set_evictions(chosen.is_on(&EVICTIONS));
+    store.set_dead_memory_percent(chosen.number(&DEAD_MEMORY_PERCENT));
     store.set_huge_pages(chosen.is_word(&HUGE_PAGES, "try"));
     let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
     access::start(chosen, &engine)?;
@@ -159,6 +160,7 @@ fn serve(
                 access::reload(&new, engine);
                 tls::reload(&new, server);
                 set_slow_log(&new, engine);
+                engine.store().set_dead_memory_percent(new.number(&DEAD_MEMORY_PERCENT));
                 engine.describe_settings(new.facts());
                 chosen = new;
             }

@@ -19,6 +19,11 @@ pub const COMMIT_ROWS_MAX: usize = 4_000_000;
 /// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
 pub(crate) const UNKEPT_ROWS_MAX: usize = 1_024;
 
+/// Rows of a commit from which on their index entries leave together. In smaller ones hardly two entries leave one
+/// leaf, and to hold segments and to sort takes more than it saves: a sixth of a commit of three rows, a tenth of one
+/// of a hundred.
+pub(crate) const LEAVING_ROWS_MIN: usize = 1_024;
+
 /// Rows of a commit that leave the ordered indexes together: enough that most leaves give up several entries at once,
 /// and a few milliseconds in which the segments of these rows are not emptied.
 pub(crate) const LEAVING_ROWS_MAX: usize = 16_384;

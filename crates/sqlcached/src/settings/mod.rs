@@ -367,6 +367,20 @@ pub(crate) static MEMORY_MB: Setting = Setting {
     help: "Memory for rows and their indexes, in MiB; rows that do not fit are evicted. A smaller number than 8 means 8.",
 };
 
+pub(crate) static DEAD_MEMORY_PERCENT: Setting = Setting {
+    name: "dead_memory_percent",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Number { min: 10, max: 1_000 },
+    default: "200",
+    reloadable: true,
+    section: Section::Memory,
+    help: "Dead memory that a table may keep, in per cent of its live rows, before sparse segments are compacted although \
+           memory is free. Dead rows are those that were overwritten, deleted or expired. Less saves memory, more spares \
+           the copying of rows.",
+};
+
 pub(crate) static MAX_ITEM_SIZE: Setting = Setting {
     name: "max_item_size",
     letter: Some('I'),
@@ -717,6 +731,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &SSL_MIN_PROTOCOL_VERSION,
     &MEMORY_MB,
     &EVICTIONS,
+    &DEAD_MEMORY_PERCENT,
     &MAX_ITEM_SIZE,
     &ARENA,
     &SHARED_MEMORY_FILE,

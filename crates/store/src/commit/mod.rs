@@ -17,7 +17,7 @@ use parking_lot::{MutexGuard, RwLock};
 use crate::clock::Tick;
 use crate::error::WriteError;
 pub use crate::limits::COMMIT_ROWS_MAX;
-use crate::limits::UNKEPT_ROWS_MAX;
+use crate::limits::{LEAVING_ROWS_MIN, UNKEPT_ROWS_MAX};
 use crate::memory::place::{EVICTIONS_PER_WRITE, Placed};
 use crate::mutation::Mutation;
 use crate::row::new::NewRow;
@@ -453,20 +453,22 @@ impl Commits {
 
     /// Swaps the rows in, a slice of a shard at a time.
     fn swap_all(&self, commit: &Arc<Commit>, order: &[usize], before: &[Before]) {
-        let mut leaving = Leaving::default();
+        let mut leaving = (order.len() >= LEAVING_ROWS_MIN).then(Leaving::default);
         for slice in slices(&commit.rows, order) {
             let mut shard = self.shard(commit.rows.row(slice[0]).hash).lock();
             for &write in slice {
                 if shard.unmark(commit.rows.row(write).hash, commit, write) {
-                    self.apply_seen(&mut shard, commit, write, before[write].seen, &mut leaving);
+                    self.apply_seen(&mut shard, commit, write, before[write].seen, leaving.as_mut());
                 }
             }
             drop(shard);
-            if leaving.is_full() {
-                self.part_with_entries(&mut leaving);
+            if let Some(full) = leaving.as_mut().filter(|leaving| leaving.is_full()) {
+                self.part_with_entries(full);
             }
         }
-        self.part_with_entries(&mut leaving);
+        if let Some(rest) = &mut leaving {
+            self.part_with_entries(rest);
+        }
     }
 
     /// Takes the marks of a commit that was given up back, wherever they still are.

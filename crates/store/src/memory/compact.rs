@@ -18,16 +18,31 @@ use crate::table::sealed::SegmentKind;
 /// Looks for the sparsest segment before the oldest leaves instead: what was noted of one may be out of date.
 const SPARSE_LOOKS: usize = 16;
 
-/// A table may hold so many times its live bytes before its sparse segments are emptied although there is room: dead
-/// memory that is used again is already mapped and often still cached. At three times, rows overwritten at random
-/// leave a twentieth of a segment to move.
-const WASTE_FACTOR: u64 = 3;
+/// Dead bytes that a table may hold for each hundred live ones before its sparse segments are emptied although there is
+/// room: dead memory that is used again is already mapped and often still cached, and the longer a segment waits, the
+/// fewer of its rows are left to move.
+pub(super) const DEAD_PER_CENT: u64 = 200;
 /// And so much beyond it, so that small tables are left alone; more would not stay in the cache of a core.
 const WASTE_BYTES: u64 = 2 << 20;
 /// For each unit taken by a table that wastes memory so many become free.
 const REUSE_FACTOR: u64 = 2;
 
 impl Memory {
+    /// How many dead bytes a table may hold for each hundred live ones, beside a little that is fixed, while memory is
+    /// free.
+    pub fn set_dead_memory_percent(&self, per_cent: u64) {
+        // Relaxed: a setting that takes effect soon.
+        self.dead_per_cent.store(per_cent, Ordering::Relaxed);
+    }
+
+    /// Whether so much of a table's memory is dead that sparse segments are worth emptying although there is room.
+    pub(super) fn wastes(&self, table: &Table) -> bool {
+        let counters = &table.state.counters;
+        let live = counters.bytes.load(Ordering::Relaxed);
+        let dead = live.saturating_mul(self.dead_per_cent.load(Ordering::Relaxed)) / 100;
+        counters.segment_bytes() > live + dead + WASTE_BYTES
+    }
+
     /// Makes sparse segments of a table free again: more than the units that the caller is about to take, so that waste
     /// shrinks also where a long run is taken and single units are sparse.
     pub(super) fn reuse(&self, table: &Table, units: u32) {
@@ -99,10 +114,4 @@ impl Memory {
         let (_, table, segment) = catalog.tables().filter_map(sparsest).max_by_key(|&(dead, ..)| dead)?;
         Some((table, segment))
     }
-}
-
-/// Whether so much of a table's memory is dead that sparse segments are worth emptying although there is room.
-pub(super) fn wastes(table: &Table) -> bool {
-    let counters = &table.state.counters;
-    counters.segment_bytes() > WASTE_FACTOR * counters.bytes.load(Ordering::Relaxed) + WASTE_BYTES
 }

@@ -94,6 +94,8 @@ pub struct Memory {
     cleaning: Mutex<()>,
     /// Whether live rows make room for others.
     evictions: AtomicBool,
+    /// See [`Memory::set_dead_memory_percent`].
+    dead_per_cent: AtomicU64,
     evictions_seen: Evictions,
     heap_share: HeapShare,
     /// Bytes of the segments that rows received in place hold.
@@ -116,6 +118,7 @@ impl Memory {
             recovery,
             cleaning: Mutex::new(()),
             evictions: AtomicBool::new(true),
+            dead_per_cent: AtomicU64::new(compact::DEAD_PER_CENT),
             evictions_seen: Evictions::default(),
             heap_share: HeapShare::default(),
             in_place_bytes: AtomicU64::new(0),

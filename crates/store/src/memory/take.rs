@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use arena::{Queue, SegmentId, SegmentTag};
 
-use super::compact::wastes;
 use super::{FREE_ATTEMPTS, MOVING, patiently};
 use crate::error::WriteError;
 use crate::memory::Memory;
@@ -37,7 +36,7 @@ impl Memory {
             // The row must go somewhere, and the reserve is for that.
             return self.take_run(table, row_bytes, units, 0, tag).ok_or(WriteError::Full);
         }
-        if wastes(table) {
+        if self.wastes(table) {
             self.reuse(table, units);
         }
         self.keep_to_memory(table, units)?;

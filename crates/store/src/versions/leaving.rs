@@ -1,7 +1,8 @@
 //! Index entries of removed rows, which leave together: sorted once an index, and leaf by leaf.
 //!
-//! A commit that removes rows takes them out of their slots in the order of the shards, which is none that an index
-//! has. So the entries are gathered, and leave when the rows of many shards have left their slots. What holds
+//! A commit that removes many rows takes them out of their slots in the order of the shards, which is none that an
+//! index has. So the entries are gathered, and leave when the rows of many shards have left their slots. In a smaller
+//! commit each row's entries leave with the row ([`LEAVING_ROWS_MIN`](crate::limits::LEAVING_ROWS_MIN)). What holds
 //! meanwhile:
 //!
 //! - The segment of each such row is held, so that the row can be read as long as an entry names it. Where it is being

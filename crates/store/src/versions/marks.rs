@@ -79,14 +79,14 @@ impl Versions {
         commit: &Arc<Commit>,
         write: usize,
         seen: Option<Seen>,
-        leaving: &mut Leaving,
+        leaving: Option<&mut Leaving>,
     ) {
         let staged = commit.rows.row(write);
         // Another place since: it was moved, or it left and the place in the index is a third one's.
         let found = seen.and_then(|seen| self.find_seen(shard, &seen)).or_else(|| {
             self.find_row(shard, commit.rows.table(staged), staged.hash, commit.rows.key(staged))
         });
-        self.apply_to(shard, commit, write, found, Some(leaving));
+        self.apply_to(shard, commit, write, found, leaving);
     }
 
     fn apply_to(

@@ -161,21 +161,45 @@ fn rows_of_many_sizes_written_one_kind_after_the_other_stay() {
 /// the table grew on and on into fresh memory.
 #[test]
 fn dead_memory_of_one_size_makes_room_for_another() {
+    for dead_per_cent in [200, 100, 40] {
+        let mut filled = Filled::new(256);
+        filled.bench.store.set_dead_memory_percent(dead_per_cent);
+        let catalog = filled.bench.store.catalog();
+        let table = catalog.table(BUILT_IN).unwrap();
+        let kinds = [("small", Lengths::Fixed(6_000)), ("large", Lengths::Fixed(100_000))];
+        let mut keys = Vec::new();
+        for (at, (kind, lengths)) in kinds.into_iter().enumerate() {
+            keys.push(filled.fill(table, kind, lengths, 0.06 * (at + 1) as f64));
+        }
+        for stage in 0..6 {
+            let (kind, lengths) = kinds[stage % 2];
+            filled.overwrite(table, kind, keys[stage % 2], lengths, 8, false);
+            let usage = filled.bench.store.usage();
+            // The live rows and what may be dead, and what the next rows and those that move are about to fill.
+            let most = usage.row_bytes * (100 + dead_per_cent) / 100 + (8 << 20);
+            assert!(usage.segment_bytes <= most, "{dead_per_cent} %, stage {stage}: {usage:?}");
+            filled.check(table, kind);
+        }
+    }
+}
+
+/// A smaller share of dead memory, set while the rows are there, is kept to as soon as rows are written.
+#[test]
+fn a_table_gives_dead_memory_back_when_it_may_keep_less() {
     let mut filled = Filled::new(256);
     let catalog = filled.bench.store.catalog();
     let table = catalog.table(BUILT_IN).unwrap();
-    let kinds = [("small", Lengths::Fixed(6_000)), ("large", Lengths::Fixed(100_000))];
-    let mut keys = Vec::new();
-    for (at, (kind, lengths)) in kinds.into_iter().enumerate() {
-        keys.push(filled.fill(table, kind, lengths, 0.06 * (at + 1) as f64));
-    }
-    for stage in 0..6 {
-        let (kind, lengths) = kinds[stage % 2];
-        filled.overwrite(table, kind, keys[stage % 2], lengths, 8, false);
+    let lengths = Lengths::Geometric(600.0);
+    let keys = filled.fill(table, "key", lengths, 0.15);
+    filled.overwrite(table, "key", keys, lengths, 6, false);
+    let ratio = |filled: &Filled| {
         let usage = filled.bench.store.usage();
-        // Three times the live rows, and what the next rows and those that move are about to fill.
-        let most = 3 * usage.row_bytes + (8 << 20);
-        assert!(usage.segment_bytes <= most, "stage {stage}: {usage:?}");
-        filled.check(table, kind);
-    }
+        usage.segment_bytes as f64 / usage.row_bytes as f64
+    };
+    let before = ratio(&filled);
+    filled.bench.store.set_dead_memory_percent(50);
+    filled.overwrite(table, "key", keys, lengths, 4, false);
+    let after = ratio(&filled);
+    assert!(before > 2.5 && after < 1.7, "{before} and {after} times the live rows");
+    filled.check(table, "key");
 }
