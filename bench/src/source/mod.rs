@@ -44,9 +44,9 @@ pub(crate) struct Options {
     /// Our program, written PATH or LABEL=PATH.
     #[arg(long, value_name = "[LABEL=]PATH")]
     sqlcached: Vec<String>,
-    /// Run these parts alone: events, fill, stale, mirror.
-    #[arg(long)]
-    only: Vec<String>,
+    /// Run only these parts.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
     /// Reads of the part `stale`.
     #[arg(long, default_value_t = 10_000_000)]
     reads: u64,
@@ -55,10 +55,18 @@ pub(crate) struct Options {
     results: PathBuf,
 }
 
-/// A part: its name, and what it does with the first build that was named.
-type Part = (&'static str, fn(&Kind, &Options, &mut Report) -> Result<()>);
-
-const PARTS: [Part; 4] = [("events", events), ("fill", fill), ("stale", stale::run), ("mirror", mirror)];
+/// A part of what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Changes a second, and what each takes.
+    Events,
+    /// Misses that the database answers.
+    Fill,
+    /// Rows that are older than what was waited for.
+    Stale,
+    /// A mirror of a million rows.
+    Mirror,
+}
 
 /// Measures all and writes a report.
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -71,10 +79,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for kind in [kind, &Kind::PostgreSql] {
         report.say(&format!("- {}: {}", kind.label(), kind.version().unwrap_or_else(|| "not found".into())));
     }
-    for (name, part) in PARTS {
-        if options.only.is_empty() || options.only.iter().any(|only| only == name) {
-            part(kind, options, &mut report)?;
-        }
+    let wanted = |part| options.only.is_empty() || options.only.contains(&part);
+    if wanted(Part::Events) {
+        events(kind, &mut report)?;
+    }
+    if wanted(Part::Fill) {
+        fill(kind, &mut report)?;
+    }
+    if wanted(Part::Stale) {
+        stale::run(kind, options.reads, &mut report)?;
+    }
+    if wanted(Part::Mirror) {
+        mirror(kind, &mut report)?;
     }
     report.say(&format!("\nNoise: {}.", noise.since()));
     println!("written: {}", report.write(&options.results)?.display());
@@ -88,7 +104,7 @@ fn say(report: &mut Report, line: &str, metric: &str, value: f64) {
 }
 
 /// Changes a second, and what each takes here: many of a transaction, and one of each.
-fn events(kind: &Kind, _: &Options, report: &mut Report) -> Result<()> {
+fn events(kind: &Kind, report: &mut Report) -> Result<()> {
     report.say("\n## Changes\n");
     let mut shop = Shop::open(kind, ROWS)?;
     shop.create(&format!(
@@ -184,7 +200,7 @@ fn pgbench(shop: &Shop, script: &str, arguments: &[&str]) -> Result<std::process
 }
 
 /// A miss that the database answers, beside the same query sent to the database.
-fn fill(kind: &Kind, _: &Options, report: &mut Report) -> Result<()> {
+fn fill(kind: &Kind, report: &mut Report) -> Result<()> {
     report.say("\n## Misses that the database answers\n");
     let mut shop = Shop::open(kind, ROWS)?;
     shop.create(&format!(
@@ -246,7 +262,7 @@ fn values(client: &mut Client, request: &str) -> Result<u64> {
 }
 
 /// A table that is copied whole and followed.
-fn mirror(kind: &Kind, _: &Options, report: &mut Report) -> Result<()> {
+fn mirror(kind: &Kind, report: &mut Report) -> Result<()> {
     report.say("\n## A mirror\n");
     let mut shop = Shop::open(kind, MIRRORED)?;
     let began = clock::now_ns();

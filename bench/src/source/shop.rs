@@ -27,7 +27,8 @@ pub(super) struct Shop {
 impl Shop {
     /// A database with so many products, and a daemon that knows it as the server `pg`.
     pub(super) fn open(kind: &Kind, products: u64) -> Result<Self> {
-        let extra = ["wal_level=logical", "fsync=off", "max_wal_size=4GB"];
+        // As sources are: a commit is seen once its log is flushed, and can be held back by a standby.
+        let extra = ["wal_level=logical", "fsync=off", "synchronous_commit=on", "max_wal_size=4GB"];
         let extra = extra.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]).collect();
         let database = Server::start(&Kind::PostgreSql, &Setup { extra, ..Setup::new(0, Cores::free()) })?;
         let setup = Setup { sql_listener: true, ..Setup::new(MEMORY_MIB, Cores::free()) };

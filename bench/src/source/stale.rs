@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::shop::{Shop, applied, one};
-use super::{COLUMNS, Options, QUERY, pgbench, say};
+use super::{COLUMNS, QUERY, pgbench, say};
 use crate::address::Address;
 use crate::client::Client;
 use crate::failure::{Failure, Result};
@@ -28,7 +28,7 @@ const KEYS: usize = 100;
 const HELD: Duration = Duration::from_millis(100);
 const FREE: Duration = Duration::from_millis(400);
 
-pub(super) fn run(kind: &Kind, options: &Options, report: &mut Report) -> Result<()> {
+pub(super) fn run(kind: &Kind, reads: u64, report: &mut Report) -> Result<()> {
     report.say("\n## Rows that are older than what was waited for\n");
     let mut shop = Shop::open(kind, ROWS as u64)?;
     shop.create(&format!(
@@ -40,7 +40,7 @@ pub(super) fn run(kind: &Kind, options: &Options, report: &mut Report) -> Result
     let mut changing = pgbench(&shop, &script, &["-c", "16", "-R", "2000", "-T", "100000"])?;
     let over = Arc::new(AtomicBool::new(false));
     let standby = hold_commits(&shop.database.address, Arc::clone(&over))?;
-    let read = Reader::open(&shop)?.read(options.reads);
+    let read = Reader::open(&shop)?.read(reads);
     // Relaxed: the flag carries no data.
     over.store(true, Ordering::Relaxed);
     let held = standby.join().map_err(|_| Failure::new("who holds commits back has failed"))?;
