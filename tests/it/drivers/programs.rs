@@ -165,8 +165,8 @@ fn psql_describes_tables() {
     contains(&psql(&daemon.place, "\\d+ psql_frag\n"), &["prefix", "ttl"]);
 }
 
-/// A point read and an upsert, in each of pgbench's modes. Each client has its own paths: where two insert the same one
-/// at the same moment, PostgreSQL may see it in the other unique index first, for which no `ON CONFLICT` stands there.
+/// A point read and an upsert, in each of pgbench's modes. Each client has its own paths: if two clients insert one
+/// path at the same moment, PostgreSQL may report a duplicate, for `ON CONFLICT` names only the index on `id`.
 fn pgbench_runs(place: &Place) {
     tables(place);
     let folder = Folder::new();

@@ -104,8 +104,7 @@ fn a_table_may_read_through_while_its_source_is_behind() {
     });
 }
 
-/// The same where the stream hangs, which nobody is told of: for all that is known here, a change of the row that was
-/// fetched may be stuck in it.
+/// The same while the stream hangs. Nothing tells the daemon that it does, and changes of fetched rows are stuck in it.
 #[test]
 fn a_table_reads_through_while_its_stream_hangs() {
     let database = shop(&[]);

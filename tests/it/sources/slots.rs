@@ -316,7 +316,7 @@ fn kill_9_at_any_moment_leaves_no_old_row() {
         until_applied(&daemon, &database.place);
         for id in 1..=10 {
             let price = psql(&database.place, &format!("SELECT price FROM product WHERE id = {id}"));
-            // An empty value is the place that `mg ... N` keeps for who fills it: the daemon was killed in between.
+            // No row is empty. An empty value is a reservation of `mg ... N` whose client was cut off.
             if let Some(page) = client.get(&format!("page:{id}")).filter(|page| !page.is_empty()) {
                 assert_eq!(String::from_utf8_lossy(&page), price, "page {id} in round {round}");
             }

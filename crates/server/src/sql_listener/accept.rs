@@ -209,8 +209,8 @@ impl SqlAcceptor {
     }
 
     fn welcome(&mut self, fd: OwnedFd) {
-        // Not the time at which this turn began: one who hears of a refusal in this turn may come back in it, and the
-        // others have become older since.
+        // Not the time at which this turn began: a client that was refused may come back within the turn, when others
+        // have been silent for long enough to lose their places.
         let now = self.shared.engine.store().now();
         let Some(unproved) = Unproved::admit(&self.shared, now) else {
             return refuse_place(&fd);
