@@ -23,6 +23,10 @@ pub(crate) struct Figures {
     pub(crate) p50_us: f64,
     /// And all but one in a hundred in this.
     pub(crate) p99_us: f64,
+    /// And all but one in a thousand in this.
+    pub(crate) p999_us: f64,
+    /// The longest that one waited, within 3 %.
+    pub(crate) longest_us: f64,
 }
 
 impl Figures {
@@ -42,6 +46,18 @@ impl Figures {
         Ok(Self::of(&seen, server.cpu_since(&before)?))
     }
 
+    /// Sets every key of a workload once at a rate, which leaves the server time.
+    pub(crate) fn measure_at(
+        server: &Server,
+        load: &mut Load,
+        workload: &Workload,
+        per_second: u64,
+    ) -> Result<Self> {
+        let before = server.cpu()?;
+        let seen = load.run_at(workload, per_second)?;
+        Ok(Self::of(&seen, server.cpu_since(&before)?))
+    }
+
     fn of(seen: &Seen, server_cpu_ns: u64) -> Self {
         let operations = seen.operations.max(1) as f64;
         Self {
@@ -51,6 +67,8 @@ impl Figures {
             wall_ms: seen.wall_ns as f64 / 1e6,
             p50_us: seen.latency.percentile(0.5) as f64 / 1e3,
             p99_us: seen.latency.percentile(0.99) as f64 / 1e3,
+            p999_us: seen.latency.percentile(0.999) as f64 / 1e3,
+            longest_us: seen.latency.percentile(1.0) as f64 / 1e3,
         }
     }
 
@@ -63,6 +81,8 @@ impl Figures {
             ("wall_ms", self.wall_ms),
             ("p50_us", self.p50_us),
             ("p99_us", self.p99_us),
+            ("p999_us", self.p999_us),
+            ("longest_us", self.longest_us),
         ];
         for (metric, value) in metrics {
             report.figure(&Figure { line, server, repetition, metric, value });

@@ -2,11 +2,12 @@
 //!
 //! Each connection sends a batch of `depth` requests, waits for the whole answer, and sends the next. What it
 //! costs itself is measured and reported: where it costs more than the server, the server waits for it and
-//! the throughput is the load program's.
+//! the throughput is the load program's. Where waits are measured, requests come at a rate of their own instead
+//! ([`Load::run_at`]): a server that stops makes all wait that come meanwhile, and not only those under way.
 
 use std::io::{ErrorKind, Read, Write};
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 
 use crate::address::{Address, Stream};
 use crate::clock;
@@ -123,7 +124,7 @@ pub(crate) struct Seen {
     pub(crate) wall_ns: u64,
     /// Processor time of the load program.
     pub(crate) load_cpu_ns: u64,
-    /// From a batch's first byte out to its last byte in.
+    /// From a batch's first byte out, or from when it was due, to its last byte in.
     pub(crate) latency: Histogram,
 }
 
@@ -230,6 +231,66 @@ impl Load {
 
     /// Sends requests until the end and waits for the last answer.
     pub(crate) fn run(&mut self, workload: &Workload, depth: u64, until: Until) -> Result<Seen> {
+        let cpu = clock::thread_cpu_ns();
+        let mut run = self.begin(workload, depth, until);
+        let mut busy = 0;
+        for index in 0..self.peers.len() {
+            busy += usize::from(self.send_batch(index, clock::now_ns(), &mut run)?);
+        }
+        let mut events = Vec::with_capacity(self.peers.len());
+        while busy > 0 {
+            self.wait(&mut events, &SILENCE)?;
+            if events.is_empty() {
+                return Err(silent());
+            }
+            for index in events.iter().map(place_of) {
+                let ends = self.is_answered(index, &mut run)?
+                    && !self.send_batch(index, clock::now_ns(), &mut run)?;
+                busy -= usize::from(ends);
+            }
+        }
+        Ok(run.end(cpu))
+    }
+
+    /// Sends every key once, one request at a time on each connection and so many a second over all. The latency of a
+    /// request counts from when it was due, also if no connection was free then.
+    pub(crate) fn run_at(&mut self, workload: &Workload, per_second: u64) -> Result<Seen> {
+        let cpu = clock::thread_cpu_ns();
+        // A sleep ends when it is due, not up to 50 us later.
+        rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
+        let mut run = self.begin(workload, 1, Until::EveryKeyOnce);
+        let mut idle: Vec<usize> = (0..self.peers.len()).collect();
+        let mut events = Vec::with_capacity(self.peers.len());
+        loop {
+            let now = clock::now_ns();
+            while run.next_due(per_second).is_some_and(|due| due <= now)
+                && let Some(index) = idle.pop()
+            {
+                let due = run.next_due(per_second).unwrap_or(now);
+                self.send_batch(index, due, &mut run)?;
+            }
+            let due = run.next_due(per_second);
+            if due.is_none() && idle.len() == self.peers.len() {
+                return Ok(run.end(cpu));
+            }
+            let sleeps = due.filter(|_| !idle.is_empty());
+            if let Some(due) = sleeps {
+                self.sleep(due.saturating_sub(clock::now_ns()))?;
+            }
+            let most = if sleeps.is_some() { short(0) } else { SILENCE };
+            self.wait(&mut events, &most)?;
+            if events.is_empty() && sleeps.is_none() {
+                return Err(silent());
+            }
+            for index in events.iter().map(place_of) {
+                if self.is_answered(index, &mut run)? {
+                    idle.push(index);
+                }
+            }
+        }
+    }
+
+    fn begin<'w>(&self, workload: &'w Workload, depth: u64, until: Until) -> Run<'w> {
         let value = value(workload.sizes.longest());
         let mut key = Vec::new();
         write_key(workload.space, 0, workload.key_bytes, &mut key);
@@ -237,35 +298,27 @@ impl Load {
         let empty_reply = [Operation::Get, Operation::Set].map(|operation| reply(operation, b"").len());
         let tail = tail(self.protocol, &reply(workload.operation, &value), workload);
         let seen = Seen { operations: 0, wall_ns: 0, load_cpu_ns: 0, latency: Histogram::default() };
-        let cpu = clock::thread_cpu_ns();
         let began = clock::now_ns();
-        let mut run = Run { workload, depth, until, began, value, key, empty_reply, tail, next_key: 0, seen };
-        let mut busy = 0;
-        for index in 0..self.peers.len() {
-            busy += usize::from(self.send_batch(index, &mut run)?);
-        }
-        let mut events = Vec::with_capacity(self.peers.len());
-        while busy > 0 {
-            events.clear();
-            epoll::wait(&self.poll, rustix::buffer::spare_capacity(&mut events), Some(&SILENCE))?;
-            if events.is_empty() {
-                return Err(Failure::new(
-                    "no answer for 5 s: a reply was shorter than a hit or a stored value has",
-                ));
-            }
-            for event in &events {
-                let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
-                busy -= usize::from(self.advance(index, &mut run)?);
-            }
-        }
-        run.seen.wall_ns = clock::now_ns() - began;
-        run.seen.load_cpu_ns = clock::thread_cpu_ns() - cpu;
-        Ok(run.seen)
+        Run { workload, depth, until, began, value, key, empty_reply, tail, next_key: 0, seen }
     }
 
-    /// Builds and sends a connection's next batch; false when the run is over.
-    fn send_batch(&mut self, index: usize, run: &mut Run<'_>) -> Result<bool> {
-        let now = clock::now_ns();
+    /// Which connections have something to do, once one has or the time has passed.
+    fn wait(&self, events: &mut Vec<epoll::Event>, most: &Timespec) -> Result<()> {
+        events.clear();
+        epoll::wait(&self.poll, rustix::buffer::spare_capacity(events), Some(most))?;
+        Ok(())
+    }
+
+    /// Sleeps until a connection has something to do or the time has passed, to the nanosecond: epoll itself takes
+    /// milliseconds.
+    fn sleep(&self, ns: u64) -> Result<()> {
+        let mut polls = [PollFd::new(&self.poll, PollFlags::IN)];
+        rustix::event::poll(&mut polls, Some(&short(ns)))?;
+        Ok(())
+    }
+
+    /// Builds and sends a connection's next batch, which counts from `now`; false when the run is over.
+    fn send_batch(&mut self, index: usize, now: u64, run: &mut Run<'_>) -> Result<bool> {
         let count = run.batch_size(now);
         let Some(peer) = self.peers.get_mut(index) else { return Ok(false) };
         if count == 0 {
@@ -283,8 +336,8 @@ impl Load {
         Ok(true)
     }
 
-    /// Reads what came and sends what is due; true when the connection has no more to do.
-    fn advance(&mut self, index: usize, run: &mut Run<'_>) -> Result<bool> {
+    /// Reads what came and sends what there was no room for; true when the batch is answered.
+    fn is_answered(&mut self, index: usize, run: &mut Run<'_>) -> Result<bool> {
         let Some(peer) = self.peers.get_mut(index) else { return Ok(false) };
         if peer.waits_for_room {
             peer.write(&self.poll, index)?;
@@ -298,11 +351,10 @@ impl Load {
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) => return Err(error.into()),
         };
-        if !whole {
-            return Ok(false);
+        if whole {
+            run.seen.latency.record(clock::now_ns() - peer.began);
         }
-        run.seen.latency.record(clock::now_ns() - peer.began);
-        Ok(!self.send_batch(index, run)?)
+        Ok(whole)
     }
 }
 
@@ -376,6 +428,20 @@ impl Run<'_> {
         }
     }
 
+    /// When the next key is to be sent at so many a second; none when all were.
+    fn next_due(&self, per_second: u64) -> Option<u64> {
+        let since = u128::from(self.next_key) * 1_000_000_000 / u128::from(per_second.max(1));
+        let due = self.began + u64::try_from(since).unwrap_or(u64::MAX);
+        (self.next_key < self.workload.keys).then_some(due)
+    }
+
+    /// What was seen by now, with the processor time since then.
+    fn end(mut self, cpu: u64) -> Seen {
+        self.seen.wall_ns = clock::now_ns() - self.began;
+        self.seen.load_cpu_ns = clock::thread_cpu_ns() - cpu;
+        self.seen
+    }
+
     /// How many operations a request counts as.
     fn keys_each(&self) -> u64 {
         match self.workload.blend {
@@ -414,6 +480,20 @@ fn tail(protocol: Protocol, reply: &[u8], workload: &Workload) -> Vec<u8> {
         _ => 2,
     };
     reply[reply.len().saturating_sub(bytes)..].to_vec()
+}
+
+/// The connection that an event is of.
+fn place_of(event: &epoll::Event) -> usize {
+    usize::try_from(event.data.u64()).unwrap_or(usize::MAX)
+}
+
+/// Less than a second.
+fn short(ns: u64) -> Timespec {
+    Timespec { tv_sec: 0, tv_nsec: i64::try_from(ns.min(999_999_999)).unwrap_or(0) }
+}
+
+fn silent() -> Failure {
+    Failure::new("no answer for 5 s: a reply was shorter than a hit or a stored value has")
 }
 
 fn unexpected(bytes: &[u8]) -> Failure {

@@ -133,6 +133,8 @@ fn read_shared(client: &Client, workload: &Workload, slice_ns: u64) -> Result<Fi
         wall_ms: (now - began) as f64 / 1e6,
         p50_us: latency.percentile(0.5) as f64 / 1e3,
         p99_us: latency.percentile(0.99) as f64 / 1e3,
+        p999_us: latency.percentile(0.999) as f64 / 1e3,
+        longest_us: latency.percentile(1.0) as f64 / 1e3,
     })
 }
 

@@ -3,6 +3,7 @@
 mod binary;
 mod everything;
 mod fill;
+mod grow;
 mod indexed;
 mod requests;
 
@@ -41,6 +42,8 @@ pub(crate) enum Part {
     Binary,
     /// The first fill with large values.
     Fill,
+    /// Waits of small sets while a table grows.
+    Grow,
     /// Deletion of everything.
     Everything,
     /// Memory of a row.
@@ -63,6 +66,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if wanted(Part::Fill) {
         fill::run(&bench, &mut report)?;
+    }
+    if wanted(Part::Grow) {
+        grow::run(&bench, &options.lines, &mut report)?;
     }
     if wanted(Part::Everything) {
         everything::run(&bench, &mut report)?;
