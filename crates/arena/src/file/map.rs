@@ -318,7 +318,7 @@ pub(crate) fn anonymous_file() -> rustix::io::Result<OwnedFd> {
 ///
 /// # Safety
 /// The range was mapped as a whole, and nothing refers to it any more.
-unsafe fn unmap(base: *mut c_void, bytes: usize) {
+pub(super) unsafe fn unmap(base: *mut c_void, bytes: usize) {
     // SAFETY: as the caller says.
     #[cfg(not(miri))]
     let unmapped = unsafe { munmap(base, bytes) };
@@ -329,7 +329,7 @@ unsafe fn unmap(base: *mut c_void, bytes: usize) {
 }
 
 /// Zeros of which only the touched pages take memory.
-fn zeroed(bytes: usize) -> io::Result<NonNull<c_void>> {
+pub(super) fn zeroed(bytes: usize) -> io::Result<NonNull<c_void>> {
     #[cfg(not(miri))]
     let base = {
         let prot = ProtFlags::READ | ProtFlags::WRITE;

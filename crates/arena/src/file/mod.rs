@@ -3,3 +3,4 @@
 pub(crate) mod constants;
 pub(crate) mod map;
 pub(crate) mod superblock;
+pub(crate) mod warm;

@@ -16,8 +16,9 @@ use crate::segments::pool::EXTENT_UNITS;
 const MOST_UNITS: u32 = MOST_EXTENTS * EXTENT_UNITS;
 /// The same in extents.
 const MOST_EXTENTS: u32 = 4;
-/// And no more than this part of the limit: what is ready is not used.
-const SHARE: u64 = 64;
+/// And no more than this part of the limit, for what is ready is not used; but an extent where no more than 64 MiB are
+/// allowed, as where nothing else is said.
+const SHARE: u64 = 16;
 /// Writers that ask for nothing so long are slow again.
 const CALM: Duration = Duration::from_millis(100);
 /// A file system that had no room is left alone so long.
@@ -111,6 +112,8 @@ impl Arena {
         for _ in 0..MOST_EXTENTS {
             let begun = self.segments.pool.lock().begin_ahead();
             let Some(first) = begun else { return true };
+            // Who slept is owed time, which those would wait for who wake up meanwhile; who gives way is owed nothing.
+            std::thread::yield_now();
             let byte = self.layout.segments * 8 + u64::from(first) * UNIT_BYTES as u64;
             let large_rows = budget.ahead.large_rows.load(Ordering::Relaxed);
             // The pool is not locked meanwhile, for writers want segments; to them these units are taken.

@@ -8,9 +8,11 @@
 //!
 //! What a large page takes depends on the machine: a sixth of what as many small ones take where memory is at hand, but
 //! several times as much in a virtual machine whose free memory went back to its host, for blocks of 2 MiB go first. So
-//! each is timed. Where they are slow to allocate, rows above 2 KiB, of which few lie in an extent, get small pages,
-//! and housekeeping takes its time.
+//! each is timed. Where they are slow to allocate, their memory is found and cleared before they are asked for, so that
+//! no other thread waits meanwhile (`file/warm.rs`). Rows above 2 KiB, of which few lie in an extent, get small pages
+//! there, and housekeeping takes its time.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -18,6 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Arena;
 use crate::file::map::Map;
+use crate::file::warm::warm_extent;
 use crate::index::growth::Buckets;
 use crate::layout::{BUCKET_BYTES, EXTENT_BYTES};
 use crate::segments::pool::EXTENT_UNITS;
@@ -30,6 +33,9 @@ const SEARCH_EXTENTS: u32 = 16_384;
 const FIRST_PAUSE: u32 = 16;
 /// But no more than these: about a minute.
 const LONGEST_PAUSE: u32 = 960;
+/// One that takes more processor time than this kept others from running: the copy of an extent takes half as much, and
+/// a fresh one a fifth.
+const COLD_NS: u64 = 1_000_000;
 /// A large page that takes more processor time is too slow: the small ones for as much memory take 1.1 to 1.4 ms.
 const DEAR_NS: u64 = 2_000_000;
 /// Fresh extents that large rows get in small pages after a dear one, 128 MiB, before the next is tried; twice as many
@@ -49,6 +55,8 @@ pub(crate) struct HugePages {
     /// Looks until the kernel is asked again.
     pause: AtomicU32,
     next_pause: AtomicU32,
+    /// Whether the last one took long: then the memory of the next is found and cleared before it is asked for.
+    cold: AtomicBool,
     /// Fresh extents of large rows until one is tried as a large page again.
     spared: AtomicU32,
     next_spared: AtomicU32,
@@ -63,6 +71,8 @@ impl Default for HugePages {
             on: AtomicBool::new(false),
             pause: AtomicU32::new(0),
             next_pause: AtomicU32::new(FIRST_PAUSE),
+            // Nobody knows yet, and that takes little where memory is at hand.
+            cold: AtomicBool::new(true),
             spared: AtomicU32::new(0),
             next_spared: AtomicU32::new(FIRST_SPARED),
             rest: AtomicU32::new(0),
@@ -95,6 +105,21 @@ impl HugePages {
         self.spared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spare).is_err()
     }
 
+    /// Has a large page made, which says so; whether it did, and the processor time that it took.
+    fn make<E>(&self, make: impl FnOnce() -> Result<bool, E>) -> Result<(bool, u64), E> {
+        let began = thread_ns();
+        if self.cold.load(Ordering::Relaxed) {
+            warm_extent();
+        }
+        let is_huge = make()?;
+        let ns = thread_ns() - began;
+        self.note(is_huge);
+        if is_huge {
+            self.cold.store(ns > COLD_NS, Ordering::Relaxed);
+        }
+        Ok((is_huge, ns))
+    }
+
     /// What a large page of a fresh extent took.
     pub(crate) fn note_cost(&self, ns: u64) {
         if ns <= DEAR_NS {
@@ -120,11 +145,9 @@ impl HugePages {
         if !may_be || (large_rows && !self.wanted_for_large_rows()) {
             return map.commit_fresh(byte, bytes, false);
         }
-        let began = thread_ns();
-        let is_huge = map.commit_fresh(byte, bytes, true)?;
-        self.note(is_huge);
+        let (is_huge, ns) = self.make(|| map.commit_fresh(byte, bytes, true))?;
         if is_huge {
-            self.note_cost(thread_ns() - began);
+            self.note_cost(ns);
         }
         Ok(is_huge)
     }
@@ -175,11 +198,8 @@ impl Arena {
             return;
         }
         for _ in 0..EXTENTS_PER_LOOK {
-            let began = thread_ns();
             let segments = || if budget.huge.is_rested() { self.enlarge_segments() } else { None };
-            let Some(done) = self.enlarge_index().or_else(segments) else { return };
-            let ns = thread_ns() - began;
-            budget.huge.note(done);
+            let Some((done, ns)) = self.enlarge_index().or_else(segments) else { return };
             budget.huge.tire(ns);
             if !done || ns > LOOK_NS {
                 return;
@@ -187,25 +207,32 @@ impl Arena {
         }
     }
 
-    /// An extent of segments; none if all that have their pages are large.
-    fn enlarge_segments(&self) -> Option<bool> {
+    /// An extent of segments, and what it took; none if all that have their pages are large.
+    fn enlarge_segments(&self) -> Option<(bool, u64)> {
         let extent = self.segments.pool.lock().begin_collapse(SEARCH_EXTENTS)?;
         // The pool is not locked meanwhile, for writers want segments; it leaves the extent alone.
         let unit = u64::from(extent) * u64::from(EXTENT_UNITS);
-        let done =
-            self.map.collapse(self.layout.segments * 8 + unit * crate::UNIT_BYTES as u64, EXTENT_BYTES);
+        let (done, ns) = self.collapse(self.layout.segments * 8 + unit * crate::UNIT_BYTES as u64);
         self.segments.pool.lock().end_collapse(done);
-        Some(done)
+        Some((done, ns))
     }
 
-    /// An extent of buckets; none if all that are full of committed ones are large. Buckets keep their pages for good.
-    fn enlarge_index(&self) -> Option<bool> {
+    /// An extent of buckets, and what it took; none if all that are full of committed ones are large. Buckets keep
+    /// their pages for good.
+    fn enlarge_index(&self) -> Option<(bool, u64)> {
         let first = self.buckets.lock().next_small(self.layout.max_buckets)?;
-        let done = self.map.collapse(self.bucket_word(first) * 8, EXTENT_BYTES);
+        let (done, ns) = self.collapse(self.bucket_word(first) * 8);
         if done {
             self.buckets.lock().note_huge(first, self.layout.max_buckets);
         }
-        Some(done)
+        Some((done, ns))
+    }
+
+    /// Makes the small pages of an extent one; whether it is, and the processor time that it took.
+    fn collapse(&self, byte: u64) -> (bool, u64) {
+        let made = self.budget().huge.make(|| Ok::<_, Infallible>(self.map.collapse(byte, EXTENT_BYTES)));
+        let Ok(made) = made;
+        made
     }
 
     /// Bytes known to be on pages of 2 MiB.
@@ -264,6 +291,28 @@ mod tests {
         assert_eq!(left_out(), 0);
         pages.note_cost(DEAR_NS + 1);
         assert_eq!(left_out(), FIRST_SPARED);
+    }
+
+    #[test]
+    fn memory_is_warmed_until_a_page_takes_little() {
+        let pages = HugePages::default();
+        let make = |ns: u64, is_huge: bool| {
+            let work = || {
+                let began = thread_ns();
+                while thread_ns() - began < ns {}
+                Ok::<_, Infallible>(is_huge)
+            };
+            let (made, took) = pages.make(work).unwrap();
+            assert_eq!((made, took >= ns), (is_huge, true));
+            pages.cold.load(Ordering::Relaxed)
+        };
+        assert!(pages.cold.load(Ordering::Relaxed), "nobody knows yet");
+        assert!(make(COLD_NS + 1, true));
+        assert!(make(0, false), "what was refused says nothing");
+        pages.cold.store(false, Ordering::Relaxed);
+        assert!(!make(0, true));
+        assert!(!make(COLD_NS + 1, false));
+        assert!(make(COLD_NS + 1, true));
     }
 
     #[test]

@@ -26,9 +26,6 @@ const CALM_TICKS: u32 = 2;
 /// The room in a block that is free as a whole.
 const WHOLE: usize = BLOCK_UNITS as usize;
 
-/// What a block uses and has pages for when it is ready for any run.
-const READY: (u16, u16) = (0, u16::MAX);
-
 /// Units of all arenas of one owner together. Relaxed: numbers that order nothing.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -96,8 +93,8 @@ pub(crate) struct Pool {
     /// Blocks by the longest run of free units in them, so that a run takes the least room that it fits into: what gaps
     /// two long runs leave is for short ones, and no long one looks at them.
     by_room: [BTreeSet<u32>; WHOLE + 1],
-    /// Blocks among the free ones that have all their pages.
-    ready: BTreeSet<u32>,
+    /// Blocks by the longest run of free units in them that have pages; not among them where there is none.
+    by_ready_room: [BTreeSet<u32>; WHOLE + 1],
     max_blocks: u32,
     pub(crate) budget: Arc<Budget>,
     pub(crate) used_units: u64,
@@ -118,7 +115,7 @@ impl Pool {
             collapsing: None,
             next_extent: 0,
             by_room: Default::default(),
-            ready: BTreeSet::new(),
+            by_ready_room: Default::default(),
             max_blocks: max_units / BLOCK_UNITS,
             budget,
             used_units: 0,
@@ -144,13 +141,11 @@ impl Pool {
         self.huge.resize(self.huge.len().max(extents), false);
     }
 
-    /// Finds the first unit of a free run, without taking it.
+    /// Finds the first unit of a free run, without taking it: one that has pages, where there is one, for the kernel
+    /// has to find and clear others, and at the limit somebody else has to give his for them.
     fn find(&mut self, units: u32) -> Option<u32> {
-        if units <= BLOCK_UNITS {
-            let in_block = || self.ready.first().map(|block| block * BLOCK_UNITS);
-            if let Some(unit) = self.find_in_parts(units).or_else(in_block) {
-                return Some(unit);
-            }
+        if let Some(unit) = self.find_with_pages(units, u32::MAX).or_else(|| self.find_in_parts(units)) {
+            return Some(unit);
         }
         let blocks = units.div_ceil(BLOCK_UNITS);
         let mut run = (0, 0);
@@ -195,22 +190,24 @@ impl Pool {
         }
     }
 
-    /// Changes which units of a block are in use or have pages, and so whether it is ready.
+    /// Changes which units of a block are in use or have pages, and so what is ready in it.
     fn change(&mut self, block: u32, change: impl FnOnce(&mut u16, &mut u16)) {
         let (used, committed) = (&mut self.used[block as usize], &mut self.committed[block as usize]);
-        let was_ready = (*used, *committed) == READY;
+        let before = room(*used | !*committed);
         change(used, committed);
-        match (was_ready, (*used, *committed) == READY) {
-            (false, true) => self.ready.insert(block),
-            (true, false) => self.ready.remove(&block),
-            _ => false,
-        };
+        let after = room(*used | !*committed);
+        if before != after {
+            self.by_ready_room[before].remove(&block);
+            if after > 0 {
+                self.by_ready_room[after].insert(block);
+            }
+        }
     }
 
     /// Takes a free run and makes sure that it has pages, of the kind that is for large rows or for small ones. The
     /// caller has counted it as used.
     pub(crate) fn take(&mut self, map: &Map, layout: &Layout, units: u32, large_rows: bool) -> Option<u32> {
-        let unit = self.find_cheap(units)?;
+        let unit = self.find(units)?;
         if self.commit_headers(map, layout, unit + units) {
             // Marked first, so that making room for its pages does not take the pages that it has.
             self.mark(unit, units, true);
@@ -233,21 +230,13 @@ impl Pool {
         self.freed[block] + CALM_TICKS <= self.ticks
     }
 
-    /// Finds a free run: at the limit one that has pages, where there is one, for others would have to give theirs for
-    /// it and the kernel clear them.
-    fn find_cheap(&mut self, units: u32) -> Option<u32> {
-        let unit = self.find(units)?;
-        let missing = u64::from(self.missing(unit, units));
-        let dear = missing > 0 && self.budget.over(missing) > 0;
-        dear.then(|| self.find_with_pages(units)).flatten().or(Some(unit))
-    }
-
     /// Takes a run although the file system gives no more pages: one that has its own, if there is such a run; else
     /// this one, with those of pieces that are too short, if they are enough. What is given up may be taken by others
     /// first, also by who makes memory ready.
     fn take_where_full(&mut self, map: &Map, layout: &Layout, unit: u32, units: u32) -> Option<u32> {
         self.note_full();
-        if let Some(unit) = self.find_with_pages(units) {
+        // Its headers have pages, too.
+        if let Some(unit) = self.find_with_pages(units, self.header_units / BLOCK_UNITS) {
             self.mark(unit, units, true);
             return Some(unit);
         }
@@ -267,15 +256,14 @@ impl Pool {
         Some(unit)
     }
 
-    /// Finds a free run within a block, all of which has pages, its headers too.
-    fn find_with_pages(&self, units: u32) -> Option<u32> {
-        let idle = |block: u32| self.committed[block as usize] & !self.used[block as usize];
-        let end = self.header_units / BLOCK_UNITS;
-        let rooms = self.by_room.get(units as usize..)?;
-        rooms.iter().flat_map(|blocks| blocks.range(..end)).find_map(|&block| {
-            let (at, _) = bit_runs(idle(block)).find(|&(_, length)| length >= units)?;
-            Some(block * BLOCK_UNITS + at)
-        })
+    /// Finds a free run within one of the first `blocks` blocks, all of which has pages: the least room that it fits
+    /// into.
+    fn find_with_pages(&self, units: u32, blocks: u32) -> Option<u32> {
+        let rooms = self.by_ready_room.get(units as usize..)?;
+        let &block = rooms.iter().find_map(|found| found.range(..blocks).next())?;
+        let ready = self.committed[block as usize] & !self.used[block as usize];
+        let (at, _) = bit_runs(ready).find(|&(_, length)| length >= units)?;
+        Some(block * BLOCK_UNITS + at)
     }
 
     /// Units of a run that have no pages.
@@ -291,14 +279,18 @@ impl Pool {
         if missing == 0 {
             return true;
         }
-        if self.commit_step(map, layout, first, units, large_rows) {
+        // Where a thread makes memory ready and has not come to it yet, the caller waits for small pages only, and for
+        // no more than he needs.
+        let is_alone = self.budget.ahead.units(self.budget.limit()) == 0;
+        if is_alone && self.commit_step(map, layout, first, units, large_rows) {
             return true;
         }
         let over = self.budget.over(u64::from(missing));
         let grown = u64::from(missing).saturating_sub(self.release_free(map, layout, over));
-        let committed = map.leaves_spare(grown * UNIT_BYTES as u64)
-            && map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64).is_ok();
+        let (byte, bytes) = (unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
+        let committed = map.leaves_spare(grown * UNIT_BYTES as u64) && map.commit(byte, bytes).is_ok();
         if committed {
+            map.populate(byte, bytes);
             self.note_committed(first, units);
         }
         committed
@@ -351,7 +343,7 @@ impl Pool {
 
     /// Units that any run finds room in without waiting for the kernel: gaps between runs are not among them.
     pub(crate) fn ready_units(&self) -> u32 {
-        self.ready.len() as u32 * BLOCK_UNITS
+        self.by_ready_room[WHOLE].len() as u32 * BLOCK_UNITS
     }
 
     /// Asks for memory to be made ready, after some was taken for large rows or for small ones, if there is little left

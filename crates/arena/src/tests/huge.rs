@@ -280,6 +280,41 @@ fn gaps_are_not_taken_for_ready_memory() {
     }
 }
 
+/// Where memory is made ready by a thread that has not come to it yet, a writer takes small pages for what he needs,
+/// and no more; what is ready he takes first, however much room without pages there is.
+#[test]
+fn a_writer_waits_for_no_more_pages_than_he_needs() {
+    let mut rng = seeded("a_writer_waits_for_no_more_pages_than_he_needs");
+    for _ in 0..20 {
+        let arenas = Arenas::new(super::tiny(1 << 30), None);
+        arenas.private().set_huge_pages(true);
+        arenas.begin_ready();
+        let mut taken = Vec::new();
+        for _ in 0..200 {
+            match rng.u32(0..6) {
+                0 => arenas.each().for_each(|arena| assert!(arena.commit_ahead())),
+                1 if !taken.is_empty() => {
+                    let segment = taken.swap_remove(rng.usize(..taken.len()));
+                    arenas.of(segment).recycle(segment);
+                }
+                2 if rng.u32(0..10) == 0 => arenas.trim(u64::MAX),
+                _ => {
+                    let units = rng.u32(1..=16);
+                    let ready = arenas.private().segments.pool.lock().ready_units();
+                    let before = arenas.usage();
+                    taken.push(arenas.allocate(units, &Rig::tag(), 0).unwrap());
+                    let after = arenas.usage();
+                    let grown = after.committed_bytes - before.committed_bytes;
+                    assert!(grown <= u64::from(units) * UNIT_BYTES as u64, "{grown} for {units} units");
+                    assert!(grown == 0 || ready == 0, "{grown} although {ready} units are ready");
+                    assert_eq!(after.huge_bytes, before.huge_bytes, "a writer asks for no large page");
+                }
+            }
+        }
+        arenas.end_ready();
+    }
+}
+
 /// At the limit a run is taken where it has pages, though there is a better place for it that has none: others would
 /// have to give theirs.
 #[test]
