@@ -245,7 +245,7 @@ impl Shelf {
         let hash = self.arena.hash(TABLE, &key);
         let old = Some(Location::from_bits(99));
         let entry = RedoEntry { hash, table: TABLE, new: Some(location), old, old_stamp: 4 };
-        let redo = self.arena.write_redo(&[entry]).expect("there is memory");
+        let redo = self.arena.write_redo(std::iter::once(entry)).expect("there is memory");
         let slot = self.arena.claim_commit().expect("a free slot");
         assert!(self.arena.seal_commit(slot, &redo));
     }

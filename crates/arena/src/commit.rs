@@ -21,6 +21,8 @@ const ENTRY_WORDS: u64 = 6;
 const DONE_WORD: u64 = 5;
 /// Entries of one redo segment.
 const ENTRIES: usize = ((UNIT_WORDS - REDO_HEADER_WORDS) / ENTRY_WORDS) as usize;
+/// Entries that lie on one page of the kernel's, of 4 KiB, or fewer.
+const ENTRIES_A_PAGE: usize = 4_096 / (8 * ENTRY_WORDS as usize);
 /// Bits of an entry's second word, above the table: there is a new version, there is an old one.
 const HAS_NEW: u64 = 1 << 16;
 const HAS_OLD: u64 = 1 << 17;
@@ -153,29 +155,53 @@ impl Arena {
     }
 
     /// Writes the redo record of a commit. `None`: no memory.
-    pub fn write_redo(&self, entries: &[RedoEntry]) -> Option<Redo> {
+    pub fn write_redo(&self, entries: impl ExactSizeIterator<Item = RedoEntry>) -> Option<Redo> {
+        let redo = self.reserve_redo(entries.len())?;
+        self.fill_redo(&redo, entries);
+        Some(redo)
+    }
+
+    /// Makes room for the redo record of so many rows, and has the kernel bring its memory, so that to write it waits
+    /// for nothing. `None`: no memory.
+    pub fn reserve_redo(&self, rows: usize) -> Option<Redo> {
         let tag = SegmentTag { table: TableId(0), queue: Queue::Redo, ttl_class: 0, schema: 0 };
-        let count = entries.len().div_ceil(ENTRIES).max(1);
+        let count = rows.div_ceil(ENTRIES).max(1);
         let segments: Vec<_> = (0..count).map_while(|_| self.allocate(1, &tag)).collect();
         if segments.len() < count {
             self.free_redo(Redo { segments });
             return None;
         }
-        let mut chunks = entries.chunks(ENTRIES);
         for (place, segment) in segments.iter().enumerate() {
             self.seal(*segment);
-            self.write_redo_segment(*segment, segments.get(place + 1), chunks.next().unwrap_or(&[]));
+            let here = rows.saturating_sub(place * ENTRIES).min(ENTRIES);
+            for index in (0..here).step_by(ENTRIES_A_PAGE) {
+                self.map.store(entry_word(self, *segment, index), 0, Ordering::Relaxed);
+            }
         }
         Some(Redo { segments })
     }
 
-    fn write_redo_segment(&self, segment: SegmentId, next: Option<&SegmentId>, entries: &[RedoEntry]) {
-        let header = [next.map_or(0, |next| u64::from(next.0) + 1), entries.len() as u64];
+    /// Writes a redo record into its room; there are as many entries as it was made for.
+    pub fn fill_redo(&self, redo: &Redo, mut entries: impl ExactSizeIterator<Item = RedoEntry>) {
+        for (place, segment) in redo.segments.iter().enumerate() {
+            let here = entries.len().min(ENTRIES);
+            self.write_redo_segment(*segment, redo.segments.get(place + 1), here, &mut entries);
+        }
+    }
+
+    fn write_redo_segment(
+        &self,
+        segment: SegmentId,
+        next: Option<&SegmentId>,
+        count: usize,
+        entries: &mut impl Iterator<Item = RedoEntry>,
+    ) {
+        let header = [next.map_or(0, |next| u64::from(next.0) + 1), count as u64];
         let mut crc = check_words(0, &header);
         // Pairs as in `write_row`.
         std::sync::atomic::fence(crate::order::WRITE_FENCE);
-        for (index, entry) in entries.iter().enumerate() {
-            let words = encode(entry);
+        for (index, entry) in entries.take(count).enumerate() {
+            let words = encode(&entry);
             crc = check_words(crc, &words);
             let at = entry_word(self, segment, index);
             for (i, word) in words.into_iter().chain([0]).enumerate() {

@@ -19,8 +19,6 @@ pub enum Point {
     Found,
     /// A row was copied to another place, to which nothing leads yet.
     Copied,
-    /// Rows of a commit have left their slots, and their index entries are still there.
-    Unlinked,
     /// Other threads see new definitions; the thread that made them is still in the statement.
     Defined,
     /// The kernel is asked to promise pages.

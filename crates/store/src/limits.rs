@@ -19,24 +19,13 @@ pub const COMMIT_ROWS_MAX: usize = 4_000_000;
 /// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
 pub(crate) const UNKEPT_ROWS_MAX: usize = 1_024;
 
-/// Rows of a commit from which on their index entries leave together. In smaller ones hardly two entries leave one
-/// leaf, and to hold segments and to sort takes more than it saves: a sixth of a commit of three rows, a tenth of one
-/// of a hundred.
-pub(crate) const LEAVING_ROWS_MIN: usize = 1_024;
+/// Rows of a commit up to which it holds the locks of all their shards, in place of marks: a writer that comes to one
+/// of these shards waits for about a tenth of a millisecond at most, if the rows are cold.
+pub(crate) const LOCKED_ROWS_MAX: usize = 128;
 
-/// Rows of a commit that leave the ordered indexes together: enough that most leaves give up several entries at once,
-/// and a few milliseconds in which the segments of these rows are not emptied.
-pub(crate) const LEAVING_ROWS_MAX: usize = 16_384;
-
-/// Bytes of entries that a commit gathers before they leave: rows of arrays have thousands of them.
-pub(crate) const LEAVING_BYTES_MAX: usize = 4 << 20;
-
-/// Of a table's memory, the part that is held at most because index entries name rows that have left: one of so many.
-/// Eviction finds what it needs in the rest.
-pub(crate) const LEAVING_SHARE: u64 = 2;
-
-/// Entries that leave an ordered index under one hold of its lock: some ten microseconds.
-pub(crate) const LEAVING_ENTRIES_MAX: usize = 128;
+/// Bytes of index entries that a list of removals has of its rows at most. Those of arrays are many, and all of one
+/// index leave under one hold of its lock: some two thousand.
+pub(crate) const CARRIED_BYTES_MAX: usize = 64 << 10;
 
 /// Expiry rules of one table at most: each is a search of its own, again and again.
 pub(crate) const RULES_MAX: usize = 32;

@@ -70,6 +70,18 @@ impl Seen {
     pub fn location(&self) -> Location {
         self.location
     }
+
+    /// Where it lies, and the generation of what lies there.
+    #[inline]
+    pub fn place(&self) -> Place {
+        Place { location: self.location, generation: self.generation }
+    }
+
+    /// Its slot and where it lies, for as long as the lock of its shard is held.
+    #[inline]
+    pub fn entry(&self) -> Entry {
+        Entry { slot: self.slot, location: self.location }
+    }
 }
 
 /// Where a row was copied from. A place and its generation name one row for good.

@@ -92,13 +92,6 @@ impl Arena {
         self.state(segment).fill.fetch_update(order::FILL_HOLD, Ordering::Relaxed, fill::held).is_ok()
     }
 
-    /// Holds the segment of a row against recycling until [`Arena::release`]. The caller's shard lock keeps the row in
-    /// its slot. False: somebody empties the segment, and holds it.
-    #[inline]
-    pub fn hold(&self, segment: SegmentId) -> bool {
-        self.pin_segment(segment)
-    }
-
     pub(crate) fn pin(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<PinnedRow> {
         let end = from.checked_add(len).filter(|end| *end <= read.head().payload_len)?;
         let (location, first_word) = (read.inner_location(), read.payload_at());

@@ -174,7 +174,7 @@ fn commit(arenas: &Arenas, tokens: &mut [ShardToken], sealed: bool, done: usize)
         RedoEntry { hash, table, new: Some(new), old: Some(old), old_stamp }
     });
     let slot = arenas.private().claim_commit().unwrap();
-    let redo = arenas.private().write_redo(&entries).unwrap();
+    let redo = arenas.private().write_redo(entries.iter().copied()).unwrap();
     if sealed {
         assert!(arenas.private().seal_commit(slot, &redo));
         for (at, entry) in entries.iter().enumerate().take(done) {

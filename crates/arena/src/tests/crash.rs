@@ -241,7 +241,7 @@ fn commit_of_many_rows() {
         for i in [5, 6] {
             entries.push(entry_of(rig, &key(i), None));
         }
-        let redo = rig.arena.write_redo(&entries).unwrap();
+        let redo = rig.arena.write_redo(entries.iter().copied()).unwrap();
         assert!(rig.arena.seal_commit(slot, &redo));
         assert!(!rig.arena.doom(slot));
         assert_eq!(rig.arena.commit_state(slot), CommitState::Committed);
@@ -282,7 +282,7 @@ fn what_came_after_a_swap_stays() {
     let (mut rig, keys) = filled(1 << 20, 4);
     let (location, _) = rig.write(TABLE, &key(0), &Value::plain(b"committed")).unwrap();
     let entries = [entry_of(&rig, &key(0), Some(location)), entry_of(&rig, &key(1), None)];
-    let redo = rig.arena.write_redo(&entries).unwrap();
+    let redo = rig.arena.write_redo(entries.iter().copied()).unwrap();
     let slot = rig.arena.claim_commit().unwrap();
     assert!(rig.arena.seal_commit(slot, &redo));
     let entry = rig.find(TABLE, &key(0)).unwrap();
@@ -307,7 +307,7 @@ fn a_long_redo_record_is_a_chain() {
         let (location, _) = rig.write(TABLE, &key(i), &Value::plain(b"v")).unwrap();
         entries.push(entry_of(&rig, &key(i), Some(location)));
     }
-    let redo = rig.arena.write_redo(&entries).unwrap();
+    let redo = rig.arena.write_redo(entries.iter().copied()).unwrap();
     let slot = rig.arena.claim_commit().unwrap();
     let unsealed = rig.arena.image();
     assert!(rig.arena.seal_commit(slot, &redo));
@@ -327,7 +327,7 @@ fn staging_can_be_doomed_and_staged_again() {
     let rig = Rig::new(1 << 20);
     let slot = rig.arena.claim_commit().unwrap();
     assert!(rig.arena.doom(slot) && !rig.arena.doom(slot));
-    let redo = rig.arena.write_redo(&[]).unwrap();
+    let redo = rig.arena.write_redo(std::iter::empty()).unwrap();
     assert!(!rig.arena.seal_commit(slot, &redo));
     rig.arena.reset_commit(slot);
     assert_eq!(rig.arena.commit_state(slot), CommitState::Staging);

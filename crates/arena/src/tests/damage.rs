@@ -35,7 +35,7 @@ fn specimen(rows: u32) -> Image {
     let hash = rig.arena.hash(TABLE, &key(0));
     let old = Some(Location::from_bits(99));
     let entry = RedoEntry { hash, table: TABLE, new: Some(location), old, old_stamp: 4 };
-    let redo = rig.arena.write_redo(&[entry]).unwrap();
+    let redo = rig.arena.write_redo(std::iter::once(entry)).unwrap();
     let slot = rig.arena.claim_commit().unwrap();
     assert!(rig.arena.seal_commit(slot, &redo));
     rig.arena.image()

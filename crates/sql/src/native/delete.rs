@@ -29,11 +29,19 @@ pub(super) struct Deletion {
     branches: Box<[Access]>,
     row: RowBuf,
     key: Vec<u8>,
+    /// The rows that are to go.
+    list: Removals,
 }
 
 impl Deletion {
     pub(super) fn new(table: &Arc<Table>, branches: Vec<Access>) -> Self {
-        Self { table: Arc::clone(table), branches: branches.into(), row: RowBuf::new(), key: Vec::new() }
+        Self {
+            table: Arc::clone(table),
+            branches: branches.into(),
+            row: RowBuf::new(),
+            key: Vec::new(),
+            list: Removals::default(),
+        }
     }
 
     /// Whether SQLite has to say which rows are meant.
@@ -45,7 +53,7 @@ impl Deletion {
         if !self.is_plain(parameters) {
             return Ok(Ran::Left(None));
         }
-        let Self { table, branches, row, key } = self;
+        let Self { table, branches, row, key, list } = self;
         // A transaction has to know which rows leave its view.
         if let [only] = &**branches
             && !core.in_transaction()
@@ -61,9 +69,13 @@ impl Deletion {
                 Way::Keys | Way::Index(_) | Way::Elements(..) => {}
             }
         }
-        let list = listed(core, branches, parameters)?;
-        let is_meant = |row: &RowBuf| branches.iter().any(|branch| branch.is_true_of(parameters, row));
-        let done = remove_listed(core, table, list, row, is_meant)?;
+        let removed = collect(core, table, branches, parameters, list).and_then(|()| {
+            let is_meant = |row: &RowBuf| branches.iter().any(|branch| branch.is_true_of(parameters, row));
+            remove_listed(core, table, list, row, is_meant)
+        });
+        // At once: it holds the table's indexes, which may be dropped before the statement runs again.
+        list.clear();
+        let done = removed?;
         let of_one = matches!(&**branches, [Access { way: Way::Key, .. }]);
         let done = if of_one { done } else { done.invalidating(table.id(), Invalidation::Deleted) };
         Ok(Ran::Done(done))
@@ -84,9 +96,14 @@ fn delete_one(
     Ok(Done::wrote(TAG, u64::from(matches!(outcome, Outcome::Done(_)))))
 }
 
-/// The rows that any of the branches leads to, each once.
-fn listed(core: &Core, branches: &mut [Access], parameters: &[Value]) -> Result<Removals, SqlError> {
-    let mut list = Removals::default();
+/// Collects the rows that any of the branches leads to, each once.
+fn collect(
+    core: &Core,
+    table: &Table,
+    branches: &mut [Access],
+    parameters: &[Value],
+    list: &mut Removals,
+) -> Result<(), SqlError> {
     // The view ends before the commit, which would otherwise keep old versions for it.
     let view = core.view();
     let mut walk = Walk::new(core, &view, parameters);
@@ -97,7 +114,7 @@ fn listed(core: &Core, branches: &mut [Access], parameters: &[Value]) -> Result<
                     format!("the statement deletes more than {ROWS_PER_STATEMENT_MAX} rows; split it");
                 return Err(SqlError::new(state::TOO_LARGE, message).into());
             }
-            list.push(row);
+            core.store.list_removal(list, table, row);
             Ok(())
         });
         match result {
@@ -112,7 +129,7 @@ fn listed(core: &Core, branches: &mut [Access], parameters: &[Value]) -> Result<
     if branches.len() > 1 {
         list.drop_twins();
     }
-    Ok(list)
+    Ok(())
 }
 
 /// Deletes all rows in one step; `None`: writers left no moment for it.
@@ -146,17 +163,17 @@ fn delete_whole(core: &Core, table: &Arc<Table>, row: &mut RowBuf) -> Result<Opt
 fn remove_listed(
     core: &Core,
     table: &Arc<Table>,
-    mut list: Removals,
+    list: &mut Removals,
     row: &mut RowBuf,
     is_meant: impl Fn(&RowBuf) -> bool,
 ) -> Result<Done, SqlError> {
     for _ in 0..RETRIES_MAX {
-        match core.remove(table, &list) {
+        match core.remove(table, list) {
             Ok(()) => return Ok(Done::wrote(TAG, list.len() as u64)),
             Err(WriteError::Lost(lost)) => {
                 core.sight.check_watch()?;
                 let view = core.view();
-                list = list.judged_anew(&lost, row, |key, row| {
+                *list = list.judged_anew(&lost, row, |key, row| {
                     Ok::<_, SqlError>(view.get(table, key, row)? && is_meant(row))
                 })?;
             }

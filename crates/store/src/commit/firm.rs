@@ -95,7 +95,7 @@ impl Commits {
             held: Some((Arc::clone(&held.commit), held.order.clone())),
             ..own
         });
-        let result = self.attempts(&commit, now);
+        let result = self.attempts(&commit, None, now);
         // The commit word is given back once, and before the record that it points at.
         *held.commit.redo.lock() = commit.redo.lock().take();
         let grown = !placed.is_empty();

@@ -1,15 +1,16 @@
 //! Commits of many rows: all or nothing, seen at once by SQL statements, finished by recovery after a crash.
 //!
-//! A commit stages its new rows where nothing reaches them, marks its keys shard by shard while checking that each row
-//! is still what was read, draws its stamp, writes a redo record, and turns committed by one store. From then on it
-//! cannot fail: the rows are swapped in slices, and a single-key write that meets a mark applies the marked version
-//! first. A single-key write that meets a mark earlier dooms the commit, which then evaluates the lost rows again.
+//! Those of few rows hold the locks of their shards (`locked.rs`). A larger one stages its new rows where nothing
+//! reaches them, marks its keys shard by shard while checking that each row is still what was read, draws its stamp,
+//! writes a redo record, and turns committed by one store. From then on it cannot fail: the rows are swapped in slices,
+//! and a single-key write that meets a mark applies the marked version first. A single-key write that meets a mark
+//! earlier dooms the commit, which then evaluates the lost rows again.
 
 pub(crate) mod write_set;
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead, Seen};
 use parking_lot::{MutexGuard, RwLock};
@@ -17,9 +18,10 @@ use parking_lot::{MutexGuard, RwLock};
 use crate::clock::Tick;
 use crate::error::WriteError;
 pub use crate::limits::COMMIT_ROWS_MAX;
-use crate::limits::{LEAVING_ROWS_MIN, UNKEPT_ROWS_MAX};
+use crate::limits::{LOCKED_ROWS_MAX, UNKEPT_ROWS_MAX};
 use crate::memory::place::{EVICTIONS_PER_WRITE, Placed};
 use crate::mutation::Mutation;
+use crate::row::RowBuf;
 use crate::row::new::NewRow;
 use crate::row::request::{Expect, Outcome, check};
 use crate::row::version::Version;
@@ -27,14 +29,15 @@ use crate::rows::Rows;
 use crate::table::Table;
 use crate::table::removal_event::Cause;
 use crate::versions::commit::{Commit, Staged, StagedRows};
-use crate::versions::leaving::Leaving;
 use crate::versions::shard::{Mark, Shard};
 
 mod firm;
+mod locked;
 mod removals;
 mod unique;
 pub(crate) mod whole;
 
+use removals::Carried;
 pub use removals::Removals;
 
 /// Rows marked or swapped under one hold of a shard lock, so that a worker waits for a few microseconds only.
@@ -74,6 +77,16 @@ impl Before {
     }
 }
 
+/// What a write found under its key.
+enum Sought {
+    /// Not what it expects.
+    Lost,
+    /// No row, as it may be.
+    Nothing,
+    /// A row.
+    Row(Seen, RowHead),
+}
+
 enum Attempt {
     Committed,
     /// Doomed by a write that wanted a unique value, not a row: the same list may be tried again.
@@ -86,6 +99,8 @@ pub struct Commits {
     rows: Rows,
     /// Held for reading by each commit of many rows; who must know that all before it have ended takes it for writing.
     pub(crate) committing: RwLock<()>,
+    /// Rows of a commit up to which it holds the locks of its shards. Relaxed: only tests change it.
+    locked_rows_max: AtomicUsize,
 }
 
 impl Deref for Commits {
@@ -99,7 +114,12 @@ impl Deref for Commits {
 
 impl Commits {
     pub(crate) fn new(rows: Rows) -> Self {
-        Self { rows, committing: RwLock::new(()) }
+        Self { rows, committing: RwLock::new(()), locked_rows_max: AtomicUsize::new(LOCKED_ROWS_MAX) }
+    }
+
+    /// Carries out commits of up to so many rows under the locks of their shards, and others by marks: tests try both.
+    pub fn set_locked_rows_max(&self, rows: usize) {
+        self.locked_rows_max.store(rows.min(LOCKED_ROWS_MAX), Ordering::Relaxed);
     }
 
     /// Applies a list of writes, all or nothing, and returns the stamp. `Lost` names the writes whose rows changed
@@ -161,7 +181,16 @@ impl Commits {
             arena.prefetch_bucket(hash);
             hash
         });
-        self.commit_rows(rows, Vec::new(), now)
+        self.commit_rows(rows, removals.carried(), Vec::new(), now)
+    }
+
+    /// Adds a row, as it was read, to those of its table that are to be removed.
+    pub fn list_removal(&self, list: &mut Removals, table: &Table, row: &RowBuf) {
+        let arena = self.arena.of(table.id());
+        let hash = arena.hash(table.id(), row.key());
+        // The row was read just now; what it hangs on was not.
+        arena.prefetch_bucket(hash);
+        list.push_with_entries(table, hash, row);
     }
 
     fn remove_one(&self, table: &Table, removals: &Removals, now: Tick) -> Result<u64, WriteError> {
@@ -174,15 +203,21 @@ impl Commits {
 
     fn commit_many(&self, writes: &[Write], now: Tick) -> Result<u64, WriteError> {
         let (rows, placed) = self.stage(writes, now)?;
-        self.commit_rows(rows, placed, now)
+        self.commit_rows(rows, None, placed, now)
     }
 
     /// `placed` holds the new rows' places.
-    fn commit_rows(&self, rows: StagedRows, placed: Vec<Placed<'_>>, now: Tick) -> Result<u64, WriteError> {
+    fn commit_rows(
+        &self,
+        rows: StagedRows,
+        carried: Option<&Carried>,
+        placed: Vec<Placed<'_>>,
+        now: Tick,
+    ) -> Result<u64, WriteError> {
         let committing = self.committing.read();
         self.grow_index_for(placed.len() as u64);
         let commit = Arc::new(Commit::new(self.claim_commit(), rows));
-        let result = self.attempts(&commit, now);
+        let result = self.attempts(&commit, carried, now);
         self.finish(&commit);
         let grown = !placed.is_empty();
         drop(placed);
@@ -200,10 +235,18 @@ impl Commits {
         }
     }
 
-    fn attempts(&self, commit: &Arc<Commit>, now: Tick) -> Result<u64, WriteError> {
+    fn attempts(
+        &self,
+        commit: &Arc<Commit>,
+        carried: Option<&Carried>,
+        now: Tick,
+    ) -> Result<u64, WriteError> {
         let order = commit.rows.order();
         if commit.rows.has_twins(&order) {
             return Err(WriteError::Key("a key is more than once in the list".to_owned()));
+        }
+        if self.goes_locked(commit) {
+            return self.commit_locked(commit, &order, carried, now);
         }
         loop {
             match self.attempt(commit, &order, now)? {
@@ -297,7 +340,7 @@ impl Commits {
         commit.rows.give_back_reserved(commit.slot);
         match turned {
             Ok(true) => {
-                self.announce_replaced(commit, &before);
+                self.announce_replaced(commit, |write| before[write].seen.is_some());
                 self.purge_old_versions();
                 Ok(Attempt::Committed)
             }
@@ -341,17 +384,35 @@ impl Commits {
         let staged = commit.rows.row(write);
         let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
         self.await_unmarked(shard, commit, table, staged.hash, key);
+        let before = match self.find_expected(shard, table, staged, key, now)? {
+            Sought::Lost => return Ok(None),
+            Sought::Nothing => Before::default(),
+            Sought::Row(seen, head) => Before { seen: Some(seen), stamp: head.stamp },
+        };
+        let mark = Mark { hash: staged.hash, commit: Arc::clone(commit), write };
+        shard.marks.insert_unique(staged.hash.0, mark, |mark| mark.hash.0);
+        Ok(Some(before))
+    }
+
+    /// Looks for what a write expects under its key, and has it take over what it keeps of that.
+    fn find_expected(
+        &self,
+        shard: &Shard,
+        table: &Table,
+        staged: &Staged,
+        key: &[u8],
+        now: Tick,
+    ) -> Result<Sought, WriteError> {
         table.check_current()?;
         let found = self.find_staged(shard, table, staged, key);
         let live = found.as_ref().map(|(_, head)| head).filter(|head| self.is_live(table, head, now));
-        if !is_expected(shard, table, staged, live) || live.is_some_and(|live| !self.takes_over(staged, live))
-        {
-            return Ok(None);
-        }
-        let mark = Mark { hash: staged.hash, commit: Arc::clone(commit), write };
-        shard.marks.insert_unique(staged.hash.0, mark, |mark| mark.hash.0);
-        let (seen, stamp) = found.map_or((None, 0), |(seen, head)| (Some(seen), head.stamp));
-        Ok(Some(Before { seen, stamp }))
+        let is_there =
+            is_expected(shard, table, staged, live) && live.is_none_or(|live| self.takes_over(staged, live));
+        Ok(match found {
+            _ if !is_there => Sought::Lost,
+            None => Sought::Nothing,
+            Some((seen, head)) => Sought::Row(seen, head),
+        })
     }
 
     /// The row under the key of a write, first where it was read. The place alone proves nothing: with its generation
@@ -407,30 +468,30 @@ impl Commits {
 
     /// Stamps the rows, writes the redo record, and turns the commit. False: it was doomed.
     fn turn(&self, commit: &Commit, before: &[Before], stamp: u64) -> Result<bool, WriteError> {
-        let mut entries = Vec::with_capacity(commit.rows.len());
-        for (staged, before) in commit.rows.iter().zip(before) {
-            if let Some(location) = staged.new {
-                self.arena.of(location).stamp_row(location, stamp);
-            }
-            entries.push(RedoEntry {
-                hash: staged.hash,
-                table: commit.rows.table(staged).id(),
-                new: staged.new,
-                old: before.location(),
-                old_stamp: before.stamp,
-            });
-        }
-        let redo = self.write_redo(&entries)?;
-        let mut held = commit.redo.lock();
-        if let Some(earlier) = held.take() {
+        let redo = self.reserve_redo(commit.rows.len())?;
+        let entries = commit.rows.iter().zip(before).map(|(staged, before)| {
+            let old = before.location().map(|location| (location, before.stamp));
+            redo_entry(&commit.rows, staged, old)
+        });
+        self.arena.private().fill_redo(&redo, entries);
+        if let Some(earlier) = commit.redo.lock().replace(redo) {
             self.arena.private().free_redo(earlier);
         }
-        Ok(self.arena.private().seal_commit(commit.slot, held.insert(redo)))
+        Ok(self.seal(commit, stamp))
     }
 
-    fn write_redo(&self, entries: &[RedoEntry]) -> Result<Redo, WriteError> {
+    /// Stamps the new rows, and turns a commit whose redo record is written. False: it was doomed.
+    fn seal(&self, commit: &Commit, stamp: u64) -> bool {
+        for location in commit.rows.iter().filter_map(|staged| staged.new) {
+            self.arena.of(location).stamp_row(location, stamp);
+        }
+        let redo = commit.redo.lock();
+        redo.as_ref().is_some_and(|redo| self.arena.private().seal_commit(commit.slot, redo))
+    }
+
+    fn reserve_redo(&self, rows: usize) -> Result<Redo, WriteError> {
         loop {
-            if let Some(redo) = self.arena.private().write_redo(entries) {
+            if let Some(redo) = self.arena.private().reserve_redo(rows) {
                 return Ok(redo);
             }
             if !self.make_room(None) {
@@ -440,12 +501,12 @@ impl Commits {
     }
 
     /// Notes for listeners which rows a published commit replaced or removed.
-    fn announce_replaced(&self, commit: &Commit, before: &[Before]) {
+    fn announce_replaced(&self, commit: &Commit, was_there: impl Fn(usize) -> bool) {
         let rows = &commit.rows;
         if rows.tables().iter().all(|table| table.def().options.notify.is_none()) {
             return;
         }
-        for (staged, _) in rows.iter().zip(before).filter(|(_, before)| before.seen.is_some()) {
+        for (_, staged) in rows.iter().enumerate().filter(|&(write, _)| was_there(write)) {
             let key = |out: &mut Vec<u8>| out.extend_from_slice(rows.key(staged));
             self.removal_events.note(rows.table(staged), key, Cause::Invalidate);
         }
@@ -453,21 +514,13 @@ impl Commits {
 
     /// Swaps the rows in, a slice of a shard at a time.
     fn swap_all(&self, commit: &Arc<Commit>, order: &[usize], before: &[Before]) {
-        let mut leaving = (order.len() >= LEAVING_ROWS_MIN).then(Leaving::default);
         for slice in slices(&commit.rows, order) {
             let mut shard = self.shard(commit.rows.row(slice[0]).hash).lock();
             for &write in slice {
                 if shard.unmark(commit.rows.row(write).hash, commit, write) {
-                    self.apply_seen(&mut shard, commit, write, before[write].seen, leaving.as_mut());
+                    self.apply_seen(&mut shard, commit, write, before[write].seen);
                 }
             }
-            drop(shard);
-            if let Some(full) = leaving.as_mut().filter(|leaving| leaving.is_full()) {
-                self.part_with_entries(full);
-            }
-        }
-        if let Some(rest) = &mut leaving {
-            self.part_with_entries(rest);
         }
     }
 
@@ -478,6 +531,12 @@ impl Commits {
             self.shard(hash).lock().unmark(hash, commit, write);
         }
     }
+}
+
+/// What recovery needs to finish the write of one row; where the old version lies, and its stamp.
+fn redo_entry(rows: &StagedRows, staged: &Staged, old: Option<(Location, u64)>) -> RedoEntry {
+    let (old, old_stamp) = (old.map(|(location, _)| location), old.map_or(0, |(_, stamp)| stamp));
+    RedoEntry { hash: staged.hash, table: rows.table(staged).id(), new: staged.new, old, old_stamp }
 }
 
 /// The rows of a commit in the order of their shards, so many at a time as one hold of a shard's lock is for.

@@ -1,8 +1,19 @@
 //! Lists of rows that are to be removed together.
 
-use arena::Place;
+use std::sync::Arc;
 
+use arena::{Arenas, Hash, Place};
+
+use crate::index::Index;
+use crate::index::ordered::EntryList;
+use crate::limits::{CARRIED_BYTES_MAX, LOCKED_ROWS_MAX};
 use crate::row::RowBuf;
+use crate::table::Table;
+
+/// Rows whose memory a list keeps when it is cleared: a statement has one, and there may be thousands of statements.
+const KEPT_ROWS: usize = 32;
+/// Bytes of keys and entries whose memory it keeps.
+const KEPT_BYTES: usize = 4 << 10;
 
 /// Rows of one table that are to be removed together, each as it was read.
 #[derive(Debug, Default)]
@@ -10,6 +21,21 @@ pub struct Removals {
     /// The keys, one behind the other.
     keys: Vec<u8>,
     rows: Vec<Removal>,
+    carried: Carried,
+}
+
+/// The index entries of rows as they were read: who finds a row where it was read need not copy it once more to see
+/// what it is called in the indexes.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// The indexes of the table when the first row was read.
+    indexes: Option<Arc<Vec<Arc<Index>>>>,
+    /// The entries that go from each of them.
+    lists: Vec<EntryList>,
+    /// How many rows they are of; fewer than the list has: they were not carried on.
+    rows: usize,
+    /// A key on its way into a list.
+    key: Vec<u8>,
 }
 
 /// One row of the list.
@@ -28,6 +54,19 @@ impl Removals {
     #[inline]
     pub fn push(&mut self, row: &RowBuf) {
         self.add(row.key(), row.cas(), row.place());
+    }
+
+    /// Adds a row of a table with its index entries, as long as there are few.
+    pub(super) fn push_with_entries(&mut self, table: &Table, hash: Hash, row: &RowBuf) {
+        if self.carried.rows == self.rows.len() && self.rows.len() < LOCKED_ROWS_MAX {
+            self.carried.take(table, hash, row);
+        }
+        self.push(row);
+    }
+
+    /// The index entries of all rows, if they were carried.
+    pub(super) fn carried(&self) -> Option<&Carried> {
+        (self.carried.rows == self.rows.len()).then_some(&self.carried)
     }
 
     fn add(&mut self, key: &[u8], cas: u64, place: Option<Place>) {
@@ -50,10 +89,15 @@ impl Removals {
         self.rows.is_empty()
     }
 
-    /// Forgets all rows.
+    /// Forgets all rows, and keeps memory for few.
     pub fn clear(&mut self) {
+        let bytes = self.keys.capacity() + self.carried.bytes();
+        if self.rows.capacity() > KEPT_ROWS || bytes > KEPT_BYTES {
+            *self = Self::default();
+        }
         self.keys.clear();
         self.rows.clear();
+        self.carried.clear();
     }
 
     /// The keys, and the CAS values of their rows.
@@ -105,6 +149,48 @@ impl Removals {
             }
         }
         Ok(left)
+    }
+}
+
+impl Carried {
+    fn take(&mut self, table: &Table, hash: Hash, row: &RowBuf) {
+        if self.rows == 0 {
+            self.begin(table);
+        }
+        let Some(indexes) = &self.indexes else { return };
+        for (index, list) in indexes.iter().zip(&mut self.lists) {
+            index.each_entry(hash, row, &mut self.key, |key, entry| list.push(key, entry));
+        }
+        if self.bytes() <= CARRIED_BYTES_MAX {
+            self.rows += 1;
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.lists.iter().map(EntryList::bytes).sum()
+    }
+
+    fn begin(&mut self, table: &Table) {
+        let indexes = arc_swap::Guard::into_inner(table.state.maintained.load());
+        self.lists.resize_with(indexes.len(), EntryList::default);
+        self.indexes = Some(indexes);
+    }
+
+    fn clear(&mut self) {
+        self.lists.iter_mut().for_each(EntryList::clear);
+        (self.indexes, self.rows) = (None, 0);
+    }
+
+    /// Whether the table has the same indexes still. No definition changes them while a commit is under way.
+    pub(super) fn is_of(&self, table: &Table) -> bool {
+        self.indexes.as_ref().is_some_and(|own| Arc::ptr_eq(own, &table.state.maintained.load()))
+    }
+
+    /// Takes the entries out of the indexes. The shards of their rows are locked.
+    pub(super) fn leave(&self, arena: &Arenas) {
+        for (index, list) in self.indexes.iter().flat_map(|indexes| indexes.iter()).zip(&self.lists) {
+            index.tree.write().remove_listed(list, &index.rows(arena));
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn moved(entry: u64, to: Location) -> u64 {
 }
 
 /// An ordered index. Its entries name rows by their place in the arena; a row stays readable while an entry names it,
-/// because a segment is recycled only after its rows left every index: those that leave later than their rows hold it.
+/// because a segment is recycled only after its rows left every index.
 #[derive(Debug)]
 pub struct Index {
     def: IndexDef,

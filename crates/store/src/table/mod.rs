@@ -203,9 +203,6 @@ pub(crate) struct Counters {
     pub(crate) rows: [AtomicU64; QUEUES],
     /// Units of segments by queue.
     pub(crate) units: [AtomicU64; QUEUES],
-    /// Units that are held because index entries name rows in them that have left, by each commit that holds them.
-    /// Relaxed: a bound, and nothing is read by it.
-    pub(crate) held_units: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) written: AtomicU64,
     /// Rows that left, by why.

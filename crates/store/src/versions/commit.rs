@@ -118,7 +118,7 @@ impl StagedRows {
         &self.keys[row.key.0..row.key.1]
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Staged> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Staged> {
         self.list.iter()
     }
 
@@ -140,9 +140,8 @@ impl StagedRows {
     pub(crate) fn order(&self) -> Vec<usize> {
         // The lowest bits of a hash choose the shard: in front they order by shard, and the others behind.
         let place = |staged: &Staged| staged.hash.0.rotate_right(arena::SHARDS.trailing_zeros());
-        let mut order: Vec<_> = self.list.iter().map(place).zip(0..).collect();
-        order.sort_unstable();
-        let mut writes: Vec<usize> = order.into_iter().map(|(_, write)| write).collect();
+        let mut writes: Vec<usize> = (0..self.list.len()).collect();
+        writes.sort_unstable_by_key(|&write| place(&self.list[write]));
         for alike in writes.chunk_by_mut(|&one, &other| self.list[one].hash == self.list[other].hash) {
             alike.sort_unstable_by(|&one, &other| self.compare(one, other));
         }

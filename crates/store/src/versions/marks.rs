@@ -10,9 +10,8 @@ use crate::row::RowBuf;
 use crate::table::Table;
 use crate::table::removal_cause::RemovalCause;
 use crate::versions::commit::{Commit, Staged};
-use crate::versions::leaving::Leaving;
 use crate::versions::shard::{OldVersion, Shard};
-use crate::versions::swap::{Found, SlotChange, Unique};
+use crate::versions::swap::{Found, Indexes, SlotChange, Unique};
 use crate::versions::{Versions, order};
 
 /// How long a single-key write waits for a commit that goes first; then it dooms that one too, so that no list holds up
@@ -68,40 +67,50 @@ impl Versions {
     pub(crate) fn apply(&self, shard: &mut Shard, commit: &Arc<Commit>, write: usize) {
         let staged = commit.rows.row(write);
         let found = self.find_row(shard, commit.rows.table(staged), staged.hash, commit.rows.key(staged));
-        self.apply_to(shard, commit, write, found, None);
+        self.apply_to(shard, commit, write, found);
     }
 
-    /// The same for who knows what was in the slot when the row was marked, and sees to the index entries of rows that
-    /// leave.
+    /// The same for who knows what was in the slot when the row was marked.
     pub(crate) fn apply_seen(
         &self,
         shard: &mut Shard,
         commit: &Arc<Commit>,
         write: usize,
         seen: Option<Seen>,
-        leaving: Option<&mut Leaving>,
     ) {
         let staged = commit.rows.row(write);
         // Another place since: it was moved, or it left and the place in the index is a third one's.
         let found = seen.and_then(|seen| self.find_seen(shard, &seen)).or_else(|| {
             self.find_row(shard, commit.rows.table(staged), staged.hash, commit.rows.key(staged))
         });
-        self.apply_to(shard, commit, write, found, leaving);
+        self.apply_to(shard, commit, write, found);
     }
 
-    fn apply_to(
+    /// The same for who knows what is in the slot.
+    pub(crate) fn apply_to(
         &self,
         shard: &mut Shard,
         commit: &Arc<Commit>,
         write: usize,
         found: Option<Found>,
-        leaving: Option<&mut Leaving>,
+    ) {
+        if commit.keep.load(order::KEEP_LOAD) {
+            self.keep(shard, commit, commit.rows.row(write), found.map(|found| found.entry.location));
+        }
+        self.apply_kept(shard, commit, write, found, Indexes::Follow);
+    }
+
+    /// The same when what the key held before was kept, if anybody needs it.
+    pub(crate) fn apply_kept(
+        &self,
+        shard: &mut Shard,
+        commit: &Arc<Commit>,
+        write: usize,
+        found: Option<Found>,
+        indexes: Indexes,
     ) {
         let staged = commit.rows.row(write);
         let table = commit.rows.table(staged);
-        if commit.keep.load(order::KEEP_LOAD) {
-            self.keep(shard, commit, staged, found.map(|found| found.entry.location));
-        }
         let stamp = commit.stamp.load(Ordering::Relaxed);
         let dead = found.and_then(|found| self.dead(table, &found.head, self.now()));
         let was_live = found.is_some() && dead.is_none();
@@ -109,10 +118,9 @@ impl Versions {
         let new = staged.new.map(|location| self.version_at(location));
         let change = SlotChange { hash: staged.hash, found, copy: None, was_live, new, stamp };
         let cause = dead.or_else(|| (was_live && staged.new.is_none()).then_some(RemovalCause::Invalidated));
-        let leaving = leaving.filter(|_| new.is_none());
-        let swapped = match leaving {
-            Some(leaving) => self.take_out(shard, table, &change, leaving),
-            None => self.swap(shard, table, &change, Unique::Reserved),
+        let swapped = match indexes {
+            Indexes::Follow => self.swap(shard, table, &change, Unique::Reserved),
+            Indexes::Left => self.swap_bare(shard, table, &change, Unique::Reserved),
         };
         if swapped.is_ok()
             && let Some(cause) = cause
@@ -125,7 +133,13 @@ impl Versions {
     }
 
     /// Copies what a key held before the commit for statements that do not see the commit.
-    fn keep(&self, shard: &mut Shard, commit: &Arc<Commit>, staged: &Staged, location: Option<Location>) {
+    pub(crate) fn keep(
+        &self,
+        shard: &mut Shard,
+        commit: &Arc<Commit>,
+        staged: &Staged,
+        location: Option<Location>,
+    ) {
         let mut row = Box::new(RowBuf::new());
         let row = location.filter(|&location| self.load_stable(location, &mut row)).map(|_| row);
         let kept = OldVersion {

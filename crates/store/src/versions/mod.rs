@@ -20,7 +20,6 @@ use crate::versions::swap::Found;
 pub(crate) mod account;
 pub(crate) mod commit;
 pub(crate) mod flush;
-pub(crate) mod leaving;
 pub(crate) mod marks;
 pub(crate) mod old_versions;
 pub(crate) mod order;

@@ -27,6 +27,15 @@ pub(crate) enum Unique {
     Reserved,
 }
 
+/// What becomes of index entries when a row is swapped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Indexes {
+    /// They follow it.
+    Follow,
+    /// Those of the old version have left, and no new one comes.
+    Left,
+}
+
 /// What a slot holds, and the head of that row. Both are current while the shard is locked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
@@ -78,9 +87,7 @@ impl Versions {
         unique: Unique,
     ) -> Result<(), WriteError> {
         if table.state.maintained.is_empty() {
-            let came = self.swap_slot(shard, table, change)?;
-            self.part_with(table, change, came, unique);
-            return Ok(());
+            return self.swap_bare(shard, table, change, unique);
         }
         let maintained = table.state.maintained.load();
         SWAP.with_borrow_mut(|scratch| {
@@ -115,14 +122,21 @@ impl Versions {
         })
     }
 
-    /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
-    pub(super) fn part_with(
+    /// The same without a look at the ordered indexes.
+    pub(crate) fn swap_bare(
         &self,
+        shard: &mut Shard,
         table: &Table,
         change: &SlotChange<'_>,
-        came: Option<Weight>,
         unique: Unique,
-    ) {
+    ) -> Result<(), WriteError> {
+        let came = self.swap_slot(shard, table, change)?;
+        self.part_with(table, change, came, unique);
+        Ok(())
+    }
+
+    /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
+    fn part_with(&self, table: &Table, change: &SlotChange<'_>, came: Option<Weight>, unique: Unique) {
         let mut went = None;
         if let Some(Found { entry, head }) = &change.found {
             // Somebody was refreshing it, and others may wait for that.
@@ -149,7 +163,7 @@ impl Versions {
     }
 
     /// Returns what came.
-    pub(super) fn swap_slot(
+    fn swap_slot(
         &self,
         shard: &mut Shard,
         table: &Table,
@@ -185,16 +199,6 @@ impl Versions {
             row_count.change(Some(found.head.stamp), None);
         }
         Ok(None)
-    }
-
-    /// Copies the row at a location, which the lock of its shard keeps there, and shows it beside a buffer for keys.
-    pub(super) fn with_copy(&self, location: Location, show: impl FnOnce(&RowBuf, &mut Vec<u8>)) {
-        SWAP.with_borrow_mut(|scratch| {
-            let SwapScratch { old, keys: [key, _], .. } = scratch;
-            if self.load_stable(location, old) {
-                show(old, key);
-            }
-        });
     }
 
     /// Takes a row out of its slot and of every index, and counts it.

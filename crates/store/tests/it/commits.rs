@@ -9,7 +9,7 @@ use store::definition::IndexDef;
 use store::value::Value;
 use store::{BUILT_IN, Change, Expect, Expiry, KeyBounds, NewRow, Outcome, RowBuf, Store, Table, WriteError};
 
-use crate::common::{Bench, all_rows, delete, get, key_of, put, seed, set, table, values};
+use crate::common::{BOTH_WAYS, Bench, all_rows, delete, get, key_of, put, seed, set, table, values};
 
 fn accounts(bench: &Bench, count: i64) -> Arc<Table> {
     let t = bench.store.create_table(table("acc", &[("id", "INT"), ("n", "INT")], 1, &[])).unwrap();
@@ -26,54 +26,60 @@ fn balance(store: &Store, t: &Arc<Table>) -> i64 {
 
 #[test]
 fn a_list_is_applied_whole_or_not_at_all() {
-    let bench = Bench::new(16);
-    let t = accounts(&bench, 10);
-    let write = |id: i64, expect| put(&t, &[Value::Integer(id), Value::Integer(0)], expect);
-    let lost = bench.store.commit(&[
-        write(1, Expect::Present),
-        write(99, Expect::Present),
-        write(2, Expect::Absent),
-    ]);
-    let Err(WriteError::Lost(mut lost)) = lost else { panic!("{lost:?}") };
-    lost.sort_unstable();
-    assert_eq!(lost, vec![1, 2]);
-    assert_eq!(balance(&bench.store, &t), 1_000);
-    bench
-        .store
-        .commit(&[write(1, Expect::Present), delete(&t, &[Value::Integer(2)], Expect::Present)])
-        .unwrap();
-    assert_eq!(balance(&bench.store, &t), 800);
+    for rows in BOTH_WAYS {
+        let bench = Bench::new(16);
+        bench.store.set_locked_rows_max(rows);
+        let t = accounts(&bench, 10);
+        let write = |id: i64, expect| put(&t, &[Value::Integer(id), Value::Integer(0)], expect);
+        let lost = bench.store.commit(&[
+            write(1, Expect::Present),
+            write(99, Expect::Present),
+            write(2, Expect::Absent),
+        ]);
+        let Err(WriteError::Lost(mut lost)) = lost else { panic!("{lost:?}") };
+        lost.sort_unstable();
+        assert_eq!(lost, vec![1, 2]);
+        assert_eq!(balance(&bench.store, &t), 1_000);
+        bench
+            .store
+            .commit(&[write(1, Expect::Present), delete(&t, &[Value::Integer(2)], Expect::Present)])
+            .unwrap();
+        assert_eq!(balance(&bench.store, &t), 800);
+    }
 }
 
 #[test]
 fn a_statement_sees_the_versions_before_a_later_commit() {
-    let bench = Bench::new(16);
-    let t = accounts(&bench, 50);
-    let view = bench.store.view();
-    let changes: Vec<_> = (0..50)
-        .map(|id| match id % 3 {
-            0 => delete(&t, &[Value::Integer(id)], Expect::Present),
-            1 => put(&t, &[Value::Integer(id), Value::Integer(7)], Expect::Present),
-            _ => put(&t, &[Value::Integer(id + 1_000), Value::Integer(1)], Expect::Absent),
-        })
-        .collect();
-    bench.store.commit(&changes).unwrap();
-    let mut row = RowBuf::new();
-    let mut seen = 0;
-    let mut scan = view.scan(&t);
-    while scan.next(&view, &mut row).unwrap() {
-        assert_eq!(values(&t, &row)[1], Value::Integer(100));
-        seen += 1;
+    for rows in BOTH_WAYS {
+        let bench = Bench::new(16);
+        bench.store.set_locked_rows_max(rows);
+        let t = accounts(&bench, 50);
+        let view = bench.store.view();
+        let changes: Vec<_> = (0..50)
+            .map(|id| match id % 3 {
+                0 => delete(&t, &[Value::Integer(id)], Expect::Present),
+                1 => put(&t, &[Value::Integer(id), Value::Integer(7)], Expect::Present),
+                _ => put(&t, &[Value::Integer(id + 1_000), Value::Integer(1)], Expect::Absent),
+            })
+            .collect();
+        bench.store.commit(&changes).unwrap();
+        let mut row = RowBuf::new();
+        let mut seen = 0;
+        let mut scan = view.scan(&t);
+        while scan.next(&view, &mut row).unwrap() {
+            assert_eq!(values(&t, &row)[1], Value::Integer(100));
+            seen += 1;
+        }
+        assert_eq!(seen, 50);
+        for id in 0..50 {
+            assert!(view.get(&t, &key_of(&t, &[Value::Integer(id)]), &mut row).unwrap(), "row {id}");
+            assert_eq!(values(&t, &row)[1], Value::Integer(100));
+        }
+        assert!(!view.get(&t, &key_of(&t, &[Value::Integer(1_002)]), &mut row).unwrap());
+        drop(view);
+        assert_eq!(all_rows(&bench.store, &t).len(), 50 - 17 + 16);
+        assert_eq!(balance(&bench.store, &t), 17 * 7 + 16 + 16 * 100);
     }
-    assert_eq!(seen, 50);
-    for id in 0..50 {
-        assert!(view.get(&t, &key_of(&t, &[Value::Integer(id)]), &mut row).unwrap(), "row {id}");
-        assert_eq!(values(&t, &row)[1], Value::Integer(100));
-    }
-    assert!(!view.get(&t, &key_of(&t, &[Value::Integer(1_002)]), &mut row).unwrap());
-    drop(view);
-    assert_eq!(all_rows(&bench.store, &t).len(), 50 - 17 + 16);
-    assert_eq!(balance(&bench.store, &t), 17 * 7 + 16 + 16 * 100);
 }
 
 /// Transfers between accounts by several threads, increments of one row by others, and readers that add everything up:
@@ -95,6 +101,7 @@ fn transfers_keep_the_sum_for_every_statement() {
                     let mut random = fastrand::Rng::with_seed(seed ^ writer);
                     let mut conflicts = 0;
                     for _ in 0..ROUNDS {
+                        store.set_locked_rows_max(BOTH_WAYS[random.usize(..2)]);
                         while !transfer(store, t, &mut random, ACCOUNTS) {
                             conflicts += 1;
                         }
@@ -165,7 +172,8 @@ fn no_increment_is_lost_between_protocols() {
             });
         }
         scope.spawn(|| {
-            for _ in 0..ROUNDS / 8 {
+            for round in 0..ROUNDS / 8 {
+                store.set_locked_rows_max(BOTH_WAYS[round % 2]);
                 while !increment_all(store, t, KEYS) {}
             }
         });
@@ -231,64 +239,72 @@ fn no_row_is_resurrected() {
 /// What a transaction read and finds gone is a conflict when somebody removed it, and none when it was forgotten.
 #[test]
 fn a_forgotten_row_is_no_conflict_and_a_removed_one_is() {
-    const MAX: i64 = 50;
-    let bench = Bench::new(16);
-    let store = &bench.store;
-    let t = store.create_table(table("t", &[("id", "INT"), ("n", "INT")], 1, &[("max_rows", "50")])).unwrap();
-    let other = store.create_table(table("o", &[("id", "INT"), ("n", "INT")], 1, &[])).unwrap();
-    let row = |id: i64| [Value::Integer(id), Value::Integer(0)];
-    // A list of one row and one of two are checked alike.
-    let commit = |cas, since, alone: bool| {
-        let mut list = vec![put(&t, &row(1), Expect::Unremoved { cas, since, expiry: None, lease: None })];
-        list.extend((!alone).then(|| put(&other, &row(1), Expect::Anything)));
-        store.commit(&list)
-    };
-    let read = || {
-        let (mut buf, since) = (RowBuf::new(), store.last_stamp());
-        assert!(store.view().get(&t, &key_of(&t, &[Value::Integer(1)]), &mut buf).unwrap());
-        (buf.cas(), since)
-    };
-    let is_there = || all_rows(store, &t).iter().any(|row| row[0] == Value::Integer(1));
-    for alone in [false, true] {
-        store.commit(&[put(&t, &row(1), Expect::Anything)]).unwrap();
-        let (cas, since) = read();
-        for id in 2..3 * MAX {
-            store.commit(&[put(&t, &row(id), Expect::Anything)]).unwrap();
+    for rows in BOTH_WAYS {
+        const MAX: i64 = 50;
+        let bench = Bench::new(16);
+        bench.store.set_locked_rows_max(rows);
+        let store = &bench.store;
+        let t =
+            store.create_table(table("t", &[("id", "INT"), ("n", "INT")], 1, &[("max_rows", "50")])).unwrap();
+        let other = store.create_table(table("o", &[("id", "INT"), ("n", "INT")], 1, &[])).unwrap();
+        let row = |id: i64| [Value::Integer(id), Value::Integer(0)];
+        // A list of one row and one of two are checked alike.
+        let commit = |cas, since, alone: bool| {
+            let mut list =
+                vec![put(&t, &row(1), Expect::Unremoved { cas, since, expiry: None, lease: None })];
+            list.extend((!alone).then(|| put(&other, &row(1), Expect::Anything)));
+            store.commit(&list)
+        };
+        let read = || {
+            let (mut buf, since) = (RowBuf::new(), store.last_stamp());
+            assert!(store.view().get(&t, &key_of(&t, &[Value::Integer(1)]), &mut buf).unwrap());
+            (buf.cas(), since)
+        };
+        let is_there = || all_rows(store, &t).iter().any(|row| row[0] == Value::Integer(1));
+        for alone in [false, true] {
+            store.commit(&[put(&t, &row(1), Expect::Anything)]).unwrap();
+            let (cas, since) = read();
+            for id in 2..3 * MAX {
+                store.commit(&[put(&t, &row(id), Expect::Anything)]).unwrap();
+            }
+            assert!(!is_there(), "it was evicted");
+            commit(cas, since, alone).unwrap();
+            assert!(is_there());
+            let (cas, since) = read();
+            store.commit(&[delete(&t, &[Value::Integer(1)], Expect::Present)]).unwrap();
+            assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was deleted");
+            store.commit(&[put(&t, &row(1), Expect::Anything)]).unwrap();
+            let (cas, since) = read();
+            store.commit(&[put(&t, &row(1), Expect::Present)]).unwrap();
+            assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was changed");
+            let (cas, since) = read();
+            store.truncate(&t);
+            assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was flushed");
+            let mut brief = put(&t, &row(1), Expect::Anything);
+            let Change::Put(NewRow { expiry, .. }) = &mut brief.change else { panic!() };
+            *expiry = Expiry::At(store.tick_after(Duration::from_secs(5)));
+            store.commit(&[brief]).unwrap();
+            let (cas, since) = read();
+            bench.advance(Duration::from_secs(6));
+            assert!(!is_there(), "it expired");
+            commit(cas, since, alone).unwrap();
+            assert!(is_there());
         }
-        assert!(!is_there(), "it was evicted");
-        commit(cas, since, alone).unwrap();
-        assert!(is_there());
-        let (cas, since) = read();
-        store.commit(&[delete(&t, &[Value::Integer(1)], Expect::Present)]).unwrap();
-        assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was deleted");
-        store.commit(&[put(&t, &row(1), Expect::Anything)]).unwrap();
-        let (cas, since) = read();
-        store.commit(&[put(&t, &row(1), Expect::Present)]).unwrap();
-        assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was changed");
-        let (cas, since) = read();
-        store.truncate(&t);
-        assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was flushed");
-        let mut brief = put(&t, &row(1), Expect::Anything);
-        let Change::Put(NewRow { expiry, .. }) = &mut brief.change else { panic!() };
-        *expiry = Expiry::At(store.tick_after(Duration::from_secs(5)));
-        store.commit(&[brief]).unwrap();
-        let (cas, since) = read();
-        bench.advance(Duration::from_secs(6));
-        assert!(!is_there(), "it expired");
-        commit(cas, since, alone).unwrap();
-        assert!(is_there());
     }
 }
 
 #[test]
 fn a_list_in_which_a_key_stands_twice_is_refused() {
-    let bench = Bench::new(16);
-    let t = accounts(&bench, 3);
-    let write = |id: i64| put(&t, &[Value::Integer(id), Value::Integer(0)], Expect::Present);
-    let refused = bench.store.commit(&[write(1), write(2), write(1)]);
-    assert!(matches!(refused, Err(WriteError::Key(_))), "{refused:?}");
-    assert_eq!(balance(&bench.store, &t), 300);
-    bench.store.commit(&[write(1), write(2)]).unwrap();
+    for rows in BOTH_WAYS {
+        let bench = Bench::new(16);
+        bench.store.set_locked_rows_max(rows);
+        let t = accounts(&bench, 3);
+        let write = |id: i64| put(&t, &[Value::Integer(id), Value::Integer(0)], Expect::Present);
+        let refused = bench.store.commit(&[write(1), write(2), write(1)]);
+        assert!(matches!(refused, Err(WriteError::Key(_))), "{refused:?}");
+        assert_eq!(balance(&bench.store, &t), 300);
+        bench.store.commit(&[write(1), write(2)]).unwrap();
+    }
 }
 
 /// Rows with equal keys stand in an index by their location, which every write changes. Whichever way they move while a

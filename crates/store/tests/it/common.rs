@@ -11,6 +11,10 @@ use store::{
     StoreOptions, Table, Write,
 };
 
+/// Rows of a commit up to which it holds the locks of its shards: none, so that it marks its rows, and as many as it
+/// may.
+pub(crate) const BOTH_WAYS: [usize; 2] = [0, usize::MAX];
+
 /// A store and the hands of its clock.
 pub(crate) struct Bench {
     pub(crate) store: Arc<Store>,

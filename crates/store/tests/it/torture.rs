@@ -1,13 +1,14 @@
 //! Everything at once in little memory: afterwards rows, indexes and counters agree.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::definition::IndexDef;
 use store::value::Value;
-use store::{Expect, Expiry, KeyBounds, ReadError, RowBuf, Store, Table, WriteError};
+use store::{Expect, Expiry, KeyBounds, ReadError, Removals, RowBuf, Store, Table, WriteError};
 
-use crate::common::{Bench, all_rows, get, item, put, seed, table, values};
+use crate::common::{BOTH_WAYS, Bench, all_rows, get, item, put, seed, table, values};
 
 /// Rounds of each writer.
 const ROUNDS: usize = 12_000;
@@ -76,6 +77,7 @@ fn write(store: &Store, t: &Arc<Table>, random: &mut fastrand::Rng) -> usize {
                 });
                 refused += refusal(store.commit(&rows.collect::<Vec<_>>()));
             }
+            75..77 => remove_some(store, t, &value(key, random)),
             _ => {
                 if let Some(found) = get(store, t, &name(key)) {
                     certify(key, &found);
@@ -84,6 +86,23 @@ fn write(store: &Store, t: &Arc<Table>, random: &mut fastrand::Rng) -> usize {
         }
     }
     refused
+}
+
+/// Removes some rows, as they were read along the index; others may write them meanwhile.
+fn remove_some(store: &Store, t: &Arc<Table>, from: &[u8]) {
+    let mut list = Removals::default();
+    {
+        let view = store.view();
+        let from = Value::Text(String::from_utf8(from.to_vec()).unwrap());
+        let bounds = KeyBounds { lower: Bound::Included(vec![from]), upper: Bound::Unbounded };
+        let mut scan = view.range(t, &t.indexes()[0], &bounds, false);
+        let mut row = RowBuf::new();
+        while list.len() < 20 && scan.next(&view, &mut row).unwrap_or(false) {
+            store.list_removal(&mut list, t, &row);
+        }
+    }
+    let removed = store.remove_all(t, &list);
+    assert!(matches!(removed, Ok(_) | Err(WriteError::Lost(_))), "{removed:?}");
 }
 
 /// The rows by an index, or in storage order; `None` where the index is dropped meanwhile, or where the versions that
@@ -146,6 +165,8 @@ fn everything_at_once_leaves_rows_indexes_and_counters_in_agreement() {
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 store.tick();
+                // Commits by locks and by marks meet each other.
+                store.set_locked_rows_max(BOTH_WAYS[fastrand::usize(..2)]);
                 std::thread::yield_now();
             }
         });

@@ -1,12 +1,12 @@
 //! Entries that leave a tree together.
 
-use super::SortKeys;
 use super::target::Target;
+use super::{OrderedIndex, SortKeys};
 
-/// Bytes of a key that are compared first, as one number.
-const LEAD_BYTES: usize = size_of::<u128>();
+/// Entries whose leaves are asked for ahead of the one that leaves.
+const AHEAD: usize = 8;
 
-/// Keys and locations of entries, in the order of the tree once they are [sorted](EntryList::sort).
+/// Keys and locations of entries.
 #[derive(Debug, Default)]
 pub struct EntryList {
     /// The keys, one behind the other.
@@ -17,16 +17,14 @@ pub struct EntryList {
 /// One entry.
 #[derive(Clone, Copy, Debug)]
 struct Listed {
-    /// The beginning of its key, with zeros behind.
-    lead: u128,
     location: u64,
     /// Where its key begins and ends.
     key: (usize, usize),
 }
 
-/// Some entries of a list, one behind the other.
+/// Some entries of a list, one behind the other in the order of the tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Entries<'l> {
+pub(super) struct Entries<'l> {
     keys: &'l [u8],
     list: &'l [Listed],
 }
@@ -36,28 +34,12 @@ impl EntryList {
     pub fn push(&mut self, key: &[u8], location: u64) {
         let begin = self.keys.len();
         self.keys.extend_from_slice(key);
-        self.list.push(Listed { lead: lead(key), location, key: (begin, self.keys.len()) });
+        self.list.push(Listed { location, key: (begin, self.keys.len()) });
     }
 
-    /// Bytes that an entry takes here.
-    pub fn bytes(key: &[u8]) -> usize {
-        size_of::<Listed>() + key.len()
-    }
-
-    /// Brings the entries in the order of the tree.
-    pub fn sort(&mut self) {
-        let Self { keys, list } = self;
-        // No key is the beginning of another: short ones that are equal with zeros behind are equal.
-        let rest = |entry: &Listed| keys.get(entry.key.0 + LEAD_BYTES..entry.key.1).unwrap_or_default();
-        list.sort_unstable_by(|a, b| {
-            let by_key = a.lead.cmp(&b.lead).then_with(|| rest(a).cmp(rest(b)));
-            by_key.then(a.location.cmp(&b.location))
-        });
-    }
-
-    /// The entries, so many at a time.
-    pub fn chunks(&self, entries: usize) -> impl Iterator<Item = Entries<'_>> {
-        self.list.chunks(entries).map(|list| Entries { keys: &self.keys, list })
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        self.keys.capacity() + self.list.capacity() * size_of::<Listed>()
     }
 
     /// Forgets all entries.
@@ -65,14 +47,32 @@ impl EntryList {
         self.keys.clear();
         self.list.clear();
     }
+
+    fn key(&self, entry: &Listed) -> &[u8] {
+        &self.keys[entry.key.0..entry.key.1]
+    }
+
+    /// Whether the entries are in the order of the tree, each once.
+    fn is_in_order(&self) -> bool {
+        let place = |entry| (self.key(entry), entry.location);
+        self.list.is_sorted_by(|a, b| place(a) < place(b))
+    }
 }
 
-/// The first bytes of a key as a number that orders as they do.
-fn lead(key: &[u8]) -> u128 {
-    let mut bytes = [0; LEAD_BYTES];
-    let len = key.len().min(LEAD_BYTES);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u128::from_be_bytes(bytes)
+impl OrderedIndex {
+    /// Removes entries. Ones that are not here are passed by. Those that come in the order of the tree leave each leaf
+    /// together; the others leave one by one, for to bring them in order takes longer than it saves.
+    pub fn remove_listed<K: SortKeys + ?Sized>(&mut self, entries: &EntryList, keys: &K) {
+        if entries.is_in_order() {
+            return self.remove_ordered(Entries { keys: &entries.keys, list: &entries.list }, keys);
+        }
+        for (at, entry) in entries.list.iter().enumerate() {
+            if let Some(next) = entries.list.get(at + AHEAD) {
+                self.prefetch(entries.key(next), next.location, keys);
+            }
+            self.remove(entries.key(entry), entry.location, keys);
+        }
+    }
 }
 
 impl<'l> Entries<'l> {
@@ -86,7 +86,7 @@ impl<'l> Entries<'l> {
 
     /// Points a target at one of them.
     pub(super) fn aim<K: SortKeys + ?Sized>(self, at: usize, target: &mut Target<'l, K>) {
-        let Listed { location, key: (begin, end), .. } = self.list[at];
+        let Listed { location, key: (begin, end) } = self.list[at];
         target.aim(&self.keys[begin..end], location);
     }
 

@@ -391,23 +391,46 @@ impl Inner {
     }
 
     /// From the right to the left: a child that goes, or that a neighbour takes, moves only those whose turn has been.
-    pub(super) fn remove_listed<'l, K: SortKeys + ?Sized>(
+    pub(super) fn remove_ordered<'l, K: SortKeys + ?Sized>(
         &mut self,
         entries: Entries<'l>,
         target: &mut Target<'l, K>,
         tally: &mut Tally,
     ) -> usize {
-        let mut removed = 0;
-        for (at, part) in self.parts(entries, target).into_iter().rev() {
-            let of_child = self.children[at].remove_listed(entries.part(part), target, tally);
-            removed += of_child;
-            self.counts[at] -= of_child;
-            if self.counts[at] == 0 {
-                forget(&self.remove_child(at), tally);
-            } else if of_child > 0 {
+        let mut child_of = |entry| {
+            entries.aim(entry, target);
+            self.child_of(target)
+        };
+        let (first, last) = (child_of(0), child_of(entries.len() - 1));
+        // They are in order: what lies between two of one child is the child's.
+        if first == last {
+            return self.remove_below(first, entries, target, tally);
+        }
+        let parts = self.parts(entries, target);
+        parts
+            .into_iter()
+            .rev()
+            .map(|(at, part)| self.remove_below(at, entries.part(part), target, tally))
+            .sum()
+    }
+
+    /// Removes entries that lie below one child.
+    fn remove_below<'l, K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        entries: Entries<'l>,
+        target: &mut Target<'l, K>,
+        tally: &mut Tally,
+    ) -> usize {
+        let removed = self.children[at].remove_ordered(entries, target, tally);
+        self.counts[at] -= removed;
+        if self.counts[at] == 0 {
+            forget(&self.remove_child(at), tally);
+        } else if removed > 0 {
+            if self.children[at].first() != self.firsts.locations()[at] {
                 self.refresh_first(at, target.rows());
-                self.join(at, target.rows(), tally);
             }
+            self.join(at, target.rows(), tally);
         }
         removed
     }

@@ -414,7 +414,7 @@ impl Leaf {
 
     /// Removes those of these entries that are here, and says how many were. Neighbours leave with one move of what is
     /// behind them.
-    pub(super) fn remove_listed<'l, K: SortKeys + ?Sized>(
+    pub(super) fn remove_ordered<'l, K: SortKeys + ?Sized>(
         &mut self,
         entries: Entries<'l>,
         target: &mut Target<'l, K>,

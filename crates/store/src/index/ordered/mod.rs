@@ -35,8 +35,9 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use entries::{Entries, EntryList};
+pub use entries::EntryList;
 
+use entries::Entries;
 use node::{Edges, Node, Replaced, Tally};
 use target::{Place, Target};
 
@@ -212,11 +213,18 @@ impl OrderedIndex {
         true
     }
 
-    /// Removes entries, those of a leaf at once. Ones that are not here are passed by. The list was sorted.
-    pub fn remove_listed<K: SortKeys + ?Sized>(&mut self, entries: &Entries<'_>, keys: &K) {
-        let Some(root) = &mut self.root else { return };
+    /// Asks memory for the leaf of an entry.
+    fn prefetch<K: SortKeys + ?Sized>(&self, key: &[u8], location: u64, keys: &K) {
+        if let Some(root) = &self.root {
+            root.prefetch_leaf(&mut Target::new(key, Place::ThroughEntry(location), keys));
+        }
+    }
+
+    /// Removes entries, those of a leaf at once.
+    fn remove_ordered<K: SortKeys + ?Sized>(&mut self, entries: Entries<'_>, keys: &K) {
+        let Some(root) = self.root.as_mut().filter(|_| entries.len() > 0) else { return };
         let mut target = Target::new(&[], Place::ThroughEntry(0), keys);
-        self.len -= root.remove_listed(*entries, &mut target, &mut self.tally);
+        self.len -= root.remove_ordered(entries, &mut target, &mut self.tally);
         self.root = self.root.take().and_then(|root| root.lowered(&mut self.tally));
     }
 

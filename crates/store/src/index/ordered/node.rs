@@ -118,6 +118,14 @@ impl Node {
         }
     }
 
+    /// Asks memory for the leaf where the target lies.
+    pub(super) fn prefetch_leaf<K: SortKeys + ?Sized>(&self, target: &mut Target<'_, K>) {
+        match self {
+            Self::Leaf(leaf) => leaf.prefetch(),
+            Self::Inner(inner) => inner.child(inner.child_of(target)).prefetch_leaf(target),
+        }
+    }
+
     /// The location of the first entry below this node.
     pub(super) fn first(&self) -> u64 {
         match self {
@@ -196,15 +204,15 @@ impl Node {
     }
 
     /// Removes entries and says how many were here. The node may be empty afterwards; its parent drops it.
-    pub(super) fn remove_listed<'l, K: SortKeys + ?Sized>(
+    pub(super) fn remove_ordered<'l, K: SortKeys + ?Sized>(
         &mut self,
         entries: Entries<'l>,
         target: &mut Target<'l, K>,
         tally: &mut Tally,
     ) -> usize {
         match self {
-            Self::Leaf(leaf) => leaf.remove_listed(entries, target),
-            Self::Inner(inner) => inner.remove_listed(entries, target, tally),
+            Self::Leaf(leaf) => leaf.remove_ordered(entries, target),
+            Self::Inner(inner) => inner.remove_ordered(entries, target, tally),
         }
     }
 

@@ -161,14 +161,19 @@ impl Fixture {
             self.rows.0.insert(nowhere.1, nowhere.0.clone());
             entries.push(nowhere);
         }
-        random.shuffle(&mut entries);
-        let mut list = EntryList::default();
-        for (key, location) in &entries {
-            list.push(key, *location);
+        if random.bool() {
+            entries.sort();
+        } else {
+            random.shuffle(&mut entries);
         }
-        list.sort();
-        let most = random.usize(1..200);
-        list.chunks(most).for_each(|some| self.tree.remove_listed(&some, &self.rows));
+        let mut list = EntryList::default();
+        for some in entries.chunks(random.usize(1..200)) {
+            list.clear();
+            for (key, location) in some {
+                list.push(key, *location);
+            }
+            self.tree.remove_listed(&list, &self.rows);
+        }
         for entry in &entries {
             self.model.remove(entry);
             self.rows.0.remove(&entry.1);

@@ -1,19 +1,18 @@
-//! Rows of a commit have left their slots, and their index entries are still there: what others meet in between.
+//! Rows that are removed as they were read: by the entries that were made then, under the locks of their shards or by
+//! marks; and what others meet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use arena::failpoint::{Point, disarm, step_in};
 use store::definition::IndexDef;
 use store::value::{Value, ValueRef};
 use store::{Expect, Expiry, Removals, RowBuf, Store, Table, View, WriteError};
 
-use crate::common::{Bench, all_rows, item, key_of, put, seed, set, table, values};
+use crate::common::{BOTH_WAYS, Bench, all_rows, item, key_of, put, seed, table, values};
 
-/// More than a commit has that keeps nothing: statements may begin while it is under way.
-const ROWS: i64 = 1_500;
+/// Rows of a group: few enough for the locks of their shards.
+const ROWS: i64 = 100;
 /// Rows of others.
 const OTHERS: i64 = 200;
 
@@ -35,12 +34,8 @@ fn row(key: i64, group: i64) -> [Value; 5] {
 
 /// A table with indexes of each kind, and the rows of two groups.
 fn made(bench: &Bench) -> Arc<Table> {
-    made_with(bench, &[])
-}
-
-fn made_with(bench: &Bench, options: &[(&str, &str)]) -> Arc<Table> {
     let columns = [("k", "INT"), ("grp", "INT"), ("spread", "TEXT"), ("tags", "TEXT"), ("own", "INT")];
-    let mut def = table("t", &columns, 1, options);
+    let mut def = table("t", &columns, 1, &[]);
     def.indexes = vec![
         IndexDef::new("t_grp", vec![1], false),
         IndexDef::new("t_spread", vec![2], false),
@@ -49,12 +44,7 @@ fn made_with(bench: &Bench, options: &[(&str, &str)]) -> Arc<Table> {
     ];
     let table = bench.store.create_table(def).unwrap();
     for key in 0..ROWS + OTHERS {
-        let mut row = row(key, i64::from(key >= ROWS));
-        if let (ROWS.., Value::Text(tags)) = (key, &mut row[3]) {
-            // The first group has less than half of the memory, and so may leave at once.
-            tags.push_str(&" ".repeat(8_000));
-        }
-        bench.store.commit(&[put(&table, &row, Expect::Absent)]).unwrap();
+        bench.store.commit(&[put(&table, &row(key, i64::from(key >= ROWS)), Expect::Absent)]).unwrap();
     }
     table
 }
@@ -84,25 +74,20 @@ fn everywhere(store: &Store, table: &Arc<Table>) -> Vec<i64> {
     by_group
 }
 
-fn group(store: &Store, table: &Arc<Table>) -> Removals {
+/// The rows of a group, read along its index.
+fn group_of(store: &Store, table: &Arc<Table>, group: i64, reverse: bool) -> Removals {
     let view = store.view();
     let mut list = Removals::default();
-    let mut scan = view.equal(table, &table.indexes()[0], &[ValueRef::Integer(0)], false);
+    let mut scan = view.equal(table, &table.indexes()[0], &[ValueRef::Integer(group)], reverse);
     let mut row = RowBuf::new();
     while scan.next(&view, &mut row).unwrap() {
-        list.push(&row);
+        store.list_removal(&mut list, table, &row);
     }
     list
 }
 
-/// Deletes the first group, and does something when its rows have left their slots and not the indexes.
-fn delete_group(bench: &Bench, deed: impl FnOnce(&Arc<Store>, &Arc<Table>) + 'static) {
-    let (store, table) = (Arc::clone(&bench.store), current(&bench.store));
-    let list = group(&bench.store, &table);
-    assert_eq!(list.len(), usize::try_from(ROWS).unwrap());
-    step_in(Point::Unlinked, move || deed(&store, &current(&store)));
-    bench.store.remove_all(&table, &list).unwrap();
-    assert_eq!(disarm(), 0);
+fn group(store: &Store, table: &Arc<Table>) -> Removals {
+    group_of(store, table, 0, false)
 }
 
 /// Whether every index has the entries of the rows that are there, and no other.
@@ -115,176 +100,130 @@ fn agree(store: &Store) {
     }
 }
 
+/// A statement that began before sees every row by every way, one that begins after sees none.
 #[test]
-fn a_statement_sees_the_rows_until_the_commit_is_published() {
-    let bench = Bench::new(64);
-    let table = made(&bench);
-    delete_group(&bench, |store, table| {
-        assert_eq!(table.indexes()[0].len(), (ROWS + OTHERS).unsigned_abs(), "the entries are there");
-        assert_eq!(table.rows(), OTHERS.unsigned_abs(), "the rows are not");
-        assert_eq!(everywhere(store, table), (0..ROWS).collect::<Vec<_>>());
+fn a_statement_sees_the_rows_that_it_began_with() {
+    for rows in BOTH_WAYS {
+        let bench = Bench::new(64);
+        bench.store.set_locked_rows_max(rows);
+        let table = made(&bench);
+        let list = group(&bench.store, &table);
+        let view = bench.store.view();
+        bench.store.remove_all(&table, &list).unwrap();
+        assert_eq!(table.rows(), OTHERS.unsigned_abs());
+        let all: Vec<i64> = (0..ROWS).collect();
+        for reverse in [false, true] {
+            assert_eq!(walked(&view, &table, "t_grp", &ValueRef::Integer(0), reverse), all);
+            assert_eq!(walked(&view, &table, "t_tags", &ValueRef::Text("g0"), reverse), all);
+            assert_eq!(walked(&view, &table, "t_own", &ValueRef::Integer(-5), reverse), [5]);
+        }
         let mut row = RowBuf::new();
-        assert!(!store.read(table, &key_of(table, &[Value::Integer(5)]), store.now(), &mut row));
-        assert!(store.view().get(table, &key_of(table, &[Value::Integer(5)]), &mut row).unwrap());
-    });
-    assert!(everywhere(&bench.store, &table).is_empty());
-    agree(&bench.store);
+        assert!(view.get(&table, &key_of(&table, &[Value::Integer(5)]), &mut row).unwrap());
+        drop(view);
+        assert!(everywhere(&bench.store, &table).is_empty());
+        agree(&bench.store);
+    }
 }
 
+/// The indexes of a table changed after its rows were read: the entries that were made then are not all.
 #[test]
-fn rows_that_come_back_meanwhile_stay() {
-    let bench = Bench::new(64);
-    let table = made(&bench);
-    delete_group(&bench, |store, table| {
-        for key in [3, 700, ROWS - 1] {
-            // Its unique value is free, for its slot is.
-            store.commit(&[put(table, &row(key, 0), Expect::Absent)]).unwrap();
-            store.commit(&[put(table, &row(key, 0), Expect::Present)]).unwrap();
+fn rows_leave_indexes_that_came_since_they_were_read() {
+    for rows in BOTH_WAYS {
+        let bench = Bench::new(64);
+        bench.store.set_locked_rows_max(rows);
+        let table = made(&bench);
+        let list = group(&bench.store, &table);
+        bench.store.create_index("t", IndexDef::new("t_new", vec![2, 1], false)).unwrap();
+        bench.store.drop_index("t_spread").unwrap();
+        let table = current(&bench.store);
+        bench.store.remove_all(&table, &list).unwrap();
+        assert_eq!(table.indexes().len(), 4);
+        assert!(everywhere(&bench.store, &table).is_empty());
+        agree(&bench.store);
+    }
+}
+
+/// Some rows of the list carry their entries, others do not: they came too late, or were read again.
+#[test]
+fn entries_that_are_not_of_all_rows_are_not_used() {
+    for rows in BOTH_WAYS {
+        let bench = Bench::new(64);
+        bench.store.set_locked_rows_max(rows);
+        let table = made(&bench);
+        let mut list = group(&bench.store, &table);
+        let view = bench.store.view();
+        let mut row = RowBuf::new();
+        assert!(view.get(&table, &key_of(&table, &[Value::Integer(ROWS)]), &mut row).unwrap());
+        list.push(&row);
+        drop(view);
+        bench.store.remove_all(&table, &list).unwrap();
+        assert_eq!(table.rows(), OTHERS.unsigned_abs() - 1);
+        agree(&bench.store);
+        // More than carry their entries.
+        let rest = group_of(&bench.store, &table, 1, true);
+        assert_eq!(rest.len() as u64, table.rows());
+        bench.store.remove_all(&table, &rest).unwrap();
+        assert_eq!(table.rows(), 0);
+        agree(&bench.store);
+    }
+}
+
+/// Unique values of rows that left are free, and rows that come back stay.
+#[test]
+fn rows_come_back_after_they_left() {
+    for rows in BOTH_WAYS {
+        let bench = Bench::new(64);
+        bench.store.set_locked_rows_max(rows);
+        let table = made(&bench);
+        bench.store.remove_all(&table, &group(&bench.store, &table)).unwrap();
+        for key in [3, 70, ROWS - 1] {
+            bench.store.commit(&[put(&table, &row(key, 0), Expect::Absent)]).unwrap();
         }
-        // Another row may take the unique value of one that left.
         let mut other = row(ROWS + OTHERS, 0);
         other[4] = Value::Integer(-11);
-        store.commit(&[put(table, &other, Expect::Absent)]).unwrap();
-        let mut taken = row(ROWS + OTHERS + 1, 0);
-        taken[4] = Value::Integer(-11);
-        let refused = store.commit(&[put(table, &taken, Expect::Absent)]);
+        bench.store.commit(&[put(&table, &other, Expect::Absent)]).unwrap();
+        other[0] = Value::Integer(ROWS + OTHERS + 1);
+        let refused = bench.store.commit(&[put(&table, &other, Expect::Absent)]);
         assert!(matches!(refused, Err(WriteError::Unique { .. })), "{refused:?}");
-        // Each row once, though it has entries of two versions.
-        let seen: BTreeSet<i64> = everywhere(store, table).into_iter().collect();
-        assert!((0..ROWS).all(|key| seen.contains(&key)));
-    });
-    assert_eq!(everywhere(&bench.store, &table), [3, 700, ROWS - 1, ROWS + OTHERS]);
-    agree(&bench.store);
+        assert_eq!(everywhere(&bench.store, &table), [3, 70, ROWS - 1, ROWS + OTHERS]);
+        agree(&bench.store);
+    }
 }
 
-/// Rows that left their slots lie in segments that are wanted: what is read by their entries is still theirs.
+/// A commit that goes first has marked some of the rows: one that holds locks waits until they are free, and holds
+/// none meanwhile.
 #[test]
-fn memory_is_not_recycled_under_an_entry() {
-    let bench = Bench::new(8);
+fn a_commit_that_locks_waits_for_one_that_has_marked() {
+    let bench = Bench::new(64);
     let table = made(&bench);
-    delete_group(&bench, |store, table| {
-        let catalog = store.catalog();
-        let cold = catalog.table(store::BUILT_IN).unwrap();
-        for n in 0..20_000 {
-            set(store, cold, format!("cold{n}").as_bytes(), &[b'c'; 1_000], Expiry::Table);
-        }
-        store.tick();
-        let view = store.view();
-        for reverse in [false, true] {
-            let keys = walked(&view, table, "t_grp", &ValueRef::Integer(0), reverse);
-            assert_eq!(keys, (0..ROWS).collect::<Vec<_>>());
-        }
-    });
-    assert!(everywhere(&bench.store, &table).is_empty());
-    agree(&bench.store);
-    let catalog = bench.store.catalog();
-    let cold = catalog.table(store::BUILT_IN).unwrap();
-    for n in 0..20_000 {
-        set(&bench.store, cold, format!("cold{n}").as_bytes(), &[b'd'; 1_000], Expiry::Table);
-    }
-    assert_eq!(all_rows(&bench.store, &table).len() as u64, table.rows());
-}
-
-/// One table has nearly all of the memory, and all of its rows leave: others go on writing.
-#[test]
-fn writers_have_room_while_most_of_memory_leaves() {
-    let bench = Bench::new(16);
-    let table = made(&bench);
-    let long = "x".repeat(900);
-    for key in ROWS + OTHERS..20_000 {
-        let mut row = row(key, 0);
-        row[2] = Value::Text(format!("{key}{long}"));
-        bench.store.commit(&[put(&table, &row, Expect::Absent)]).unwrap();
-    }
-    let store = Arc::clone(&bench.store);
-    let list = group(&store, &table);
-    assert!(list.len() > 8_000, "{} rows fill the memory", list.len());
-    step_in(Point::Unlinked, move || {
-        let catalog = store.catalog();
-        let cold = catalog.table(store::BUILT_IN).unwrap();
-        for n in 0..5_000 {
-            set(&store, cold, format!("cold{n}").as_bytes(), &[b'c'; 1_000], Expiry::Table);
-        }
-    });
-    bench.store.remove_all(&table, &list).unwrap();
-    assert_eq!(disarm(), 0);
-    agree(&bench.store);
-}
-
-/// Deletes the group while another thread does something that begins when the rows have left their slots. A change of
-/// indexes waits for the commit's end.
-fn delete_group_beside(bench: &Bench, deed: impl FnOnce(&Store) + Send + 'static) {
-    let beside = Arc::new(Mutex::new(None));
-    let begun = Arc::clone(&beside);
-    delete_group(bench, move |store, _| {
-        let store = Arc::clone(store);
-        *begun.lock().unwrap() = Some(std::thread::spawn(move || deed(&store)));
-        // Time to come as far as it can; either order must be right.
-        std::thread::sleep(Duration::from_millis(20));
-    });
-    let thread = beside.lock().unwrap().take().unwrap();
-    thread.join().unwrap();
-}
-
-#[test]
-fn indexes_come_and_go_meanwhile() {
-    let bench = Bench::new(64);
-    made(&bench);
-    delete_group_beside(&bench, |store| store.drop_index("t_spread").unwrap());
-    agree(&bench.store);
-    assert_eq!(current(&bench.store).indexes().len(), 3);
-
-    let bench = Bench::new(64);
-    made(&bench);
-    delete_group_beside(&bench, |store| {
-        store.create_index("t", IndexDef::new("t_new", vec![2, 1], false)).unwrap();
-    });
-    agree(&bench.store);
-    assert_eq!(current(&bench.store).indexes().len(), 5);
-}
-
-#[test]
-fn a_table_changes_or_ends_meanwhile() {
-    let bench = Bench::new(64);
-    made(&bench);
-    delete_group(&bench, |store, _| {
-        store.set_options("t", &mut |options, columns| options.set("ttl", "60s", columns)).unwrap();
-    });
-    agree(&bench.store);
-
-    let bench = Bench::new(64);
-    made(&bench);
-    delete_group(&bench, |store, table| store.flush(table));
-    assert!(all_rows(&bench.store, &current(&bench.store)).is_empty());
-
-    let bench = Bench::new(64);
-    made(&bench);
-    delete_group_beside(&bench, |store| store.drop_table("t").unwrap());
-    assert!(bench.store.catalog().table("t").is_none());
-    bench.store.tick();
-    made(&bench);
-    agree(&bench.store);
-}
-
-/// Eviction row by row has closed the oldest segment: its rows leave the indexes at once, the others later.
-#[test]
-fn rows_of_a_segment_that_is_being_emptied_leave_at_once() {
-    let bench = Bench::new(64);
-    let table = made_with(&bench, &[("max_rows", "2000")]);
-    for key in ROWS + OTHERS..2_050 {
-        bench.store.commit(&[put(&table, &row(key, 1), Expect::Absent)]).unwrap();
-    }
     let list = group(&bench.store, &table);
-    let (before, leaving) = (table.indexes()[0].len(), list.len() as u64);
-    assert!(1_024 < leaving && leaving < ROWS.unsigned_abs(), "{leaving} rows of a group were not evicted");
-    let own = Arc::clone(&table);
-    step_in(Point::Unlinked, move || {
-        let left = before - own.indexes()[0].len();
-        assert!(0 < left && left < leaving, "{left} of {leaving} entries have left");
+    let marked = [put(&table, &row(7, 0), Expect::Present), put(&table, &row(60, 0), Expect::Present)];
+    let began = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let made = bench.store.commit_firmly(&marked, || {
+            let removal = scope.spawn(|| {
+                began.store(true, Ordering::Relaxed);
+                bench.store.remove_all(&table, &list)
+            });
+            while !began.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            // Others write to the shards of all its rows, again and again, so they are not locked.
+            for key in (ROWS..ROWS + OTHERS).cycle().take(2_000) {
+                bench.store.commit(&[put(&table, &row(key, 1), Expect::Anything)]).unwrap();
+            }
+            assert!(!removal.is_finished(), "it waits");
+            Ok::<_, ()>((removal, marked.to_vec())).map(|(removal, writes)| {
+                scope.spawn(move || {
+                    let Err(WriteError::Lost(lost)) = removal.join().unwrap() else { panic!("removed") };
+                    assert_eq!(lost.len(), 2, "the rows that were written first");
+                });
+                writes
+            })
+        });
+        made.unwrap().unwrap();
     });
-    bench.store.remove_all(&table, &list).unwrap();
-    assert_eq!(disarm(), 0);
-    assert!(everywhere(&bench.store, &table).is_empty());
+    assert_eq!(table.rows(), (ROWS + OTHERS).unsigned_abs());
     agree(&bench.store);
 }
 
@@ -375,7 +314,8 @@ fn rows_that_were_moved_since_leave() {
     agree(&bench.store);
 }
 
-/// Deletions by index beside writers and walkers; at the end every index has what the table has.
+/// Deletions by index beside writers and walkers, few rows and many, by locks and by marks in turn; at the end every
+/// index has what the table has.
 #[test]
 fn random_deletions_by_index_leave_what_a_model_says() {
     let mut random = fastrand::Rng::with_seed(seed());
@@ -399,21 +339,13 @@ fn random_deletions_by_index_leave_what_a_model_says() {
                 }
             });
         }
-        for _ in 0..60 {
+        for _ in 0..200 {
             let gone = random.i64(0..5);
-            let mut list = Removals::default();
-            {
-                let view = bench.store.view();
-                let mut scan =
-                    view.equal(&table, &table.indexes()[0], &[ValueRef::Integer(gone)], random.bool());
-                let mut row = RowBuf::new();
-                while scan.next(&view, &mut row).unwrap() {
-                    list.push(&row);
-                }
-            }
+            bench.store.set_locked_rows_max(BOTH_WAYS[random.usize(..2)]);
+            let list = group_of(&bench.store, &table, gone, random.bool());
             bench.store.remove_all(&table, &list).unwrap();
             model.retain(|_, group| *group != gone);
-            for _ in 0..random.usize(1..600) {
+            for _ in 0..random.usize(1..400) {
                 let (key, group) = (random.i64(0..2_000), random.i64(0..5));
                 bench.store.commit(&[put(&table, &row(key, group), Expect::Anything)]).unwrap();
                 model.insert(key, group);
