@@ -427,9 +427,7 @@ impl Inner {
         if self.counts[at] == 0 {
             forget(&self.remove_child(at), tally);
         } else if removed > 0 {
-            if self.children[at].first() != self.firsts.locations()[at] {
-                self.refresh_first(at, target.rows());
-            }
+            self.refresh_first(at, target.rows());
             self.join(at, target.rows(), tally);
         }
         removed
