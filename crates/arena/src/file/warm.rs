@@ -28,11 +28,9 @@ fn touch_extent() -> io::Result<()> {
     let room = zeroed(2 * extent)?;
     let before = room.addr().get().next_multiple_of(extent) - room.addr().get();
     let start = room.as_ptr().wrapping_byte_add(before);
-    // SAFETY: the extent lies in the room above, which is ours; both pieces of advice change no byte of it.
-    let advised = unsafe {
-        madvise(start, extent, Advice::LinuxHugepage)
-            .and_then(|()| madvise(start, extent, Advice::LinuxPopulateWrite))
-    };
+    // SAFETY: the extent lies in the room above, which is ours; the advice changes no byte of it.
+    let advise = |advice| unsafe { madvise(start, extent, advice) };
+    let advised = advise(Advice::LinuxHugepage).and_then(|()| advise(Advice::LinuxPopulateWrite));
     // SAFETY: it was mapped above as a whole, and nobody else knows of it.
     unsafe { unmap(room.as_ptr().cast::<c_void>(), 2 * extent) };
     Ok(advised?)
