@@ -23,6 +23,10 @@ pub(crate) const UNKEPT_ROWS_MAX: usize = 1_024;
 /// of these shards waits for about a tenth of a millisecond at most, if the rows are cold.
 pub(crate) const LOCKED_ROWS_MAX: usize = 128;
 
+/// Bytes of such a commit's rows, old and new ones. Each may be copied under the locks, for its index entries and for
+/// statements that began before: some thirty microseconds.
+pub(crate) const LOCKED_BYTES_MAX: usize = 256 << 10;
+
 /// Bytes of index entries that a list of removals has of its rows at most. Those of arrays are many, and all of one
 /// index leave under one hold of its lock: some two thousand.
 pub(crate) const CARRIED_BYTES_MAX: usize = 64 << 10;

@@ -2,7 +2,8 @@
 //!
 //! What was found under a lock stays until the lock is given up. So each row is looked for once, nobody can doom the
 //! commit, and rows that are where they were read leave their indexes by the entries that were made then. A writer of
-//! one of these shards waits meanwhile, which [`LOCKED_ROWS_MAX`](crate::limits::LOCKED_ROWS_MAX) bounds.
+//! one of these shards waits meanwhile, which [`LOCKED_ROWS_MAX`](crate::limits::LOCKED_ROWS_MAX) and
+//! [`LOCKED_BYTES_MAX`](crate::limits::LOCKED_BYTES_MAX) bound.
 //!
 //! Nobody waits in a circle: shards are locked in their order, as by who empties a table, and whoever has locked them
 //! waits for nothing but the locks that come after a shard's. Room for the redo record is made before. A row that
@@ -17,6 +18,7 @@ use parking_lot::MutexGuard;
 use super::{Carried, Commits, Sought, redo_entry};
 use crate::clock::Tick;
 use crate::error::WriteError;
+use crate::limits::LOCKED_BYTES_MAX;
 use crate::versions::commit::{Commit, Staged, StagedRows};
 use crate::versions::order;
 use crate::versions::shard::Shard;
@@ -24,6 +26,16 @@ use crate::versions::swap::{Found, Indexes};
 
 /// Shards that are locked, in their order, each with the rows of the commit that are its.
 type Locked<'s, 'o> = Vec<(MutexGuard<'s, Shard>, &'o [usize])>;
+
+/// What became of looking for the rows of a commit.
+enum Look {
+    /// All are as they are expected to be.
+    Found(Everything),
+    /// Another commit has marked one.
+    Marked,
+    /// They are too large to be copied under the locks.
+    Large,
+}
 
 /// What was found under the keys of a commit.
 struct Everything {
@@ -38,23 +50,26 @@ impl Commits {
     pub(super) fn goes_locked(&self, commit: &Commit) -> bool {
         let rows = &commit.rows;
         rows.len() <= self.locked_rows_max.load(Ordering::Relaxed)
+            && rows.new_bytes() <= LOCKED_BYTES_MAX
             && commit.held.is_none()
             && !rows.iter().any(|staged| staged.new.is_some() && rows.table(staged).has_unique())
     }
 
-    /// Carries a commit out under the locks of its shards.
+    /// Carries a commit out under the locks of its shards; none, and nothing was done, where its rows are too large.
     pub(super) fn commit_locked(
         &self,
         commit: &Arc<Commit>,
         order: &[usize],
         carried: Option<&Carried>,
         now: Tick,
-    ) -> Result<u64, WriteError> {
+    ) -> Result<Option<u64>, WriteError> {
         *commit.redo.lock() = Some(self.reserve_redo(commit.rows.len())?);
         let (mut locked, found) = loop {
             let mut locked = self.lock_shards_of(&commit.rows, order);
-            if let Some(found) = self.find_all(&mut locked, commit, now)? {
-                break (locked, found);
+            match self.find_all(&mut locked, commit, now)? {
+                Look::Found(found) => break (locked, found),
+                Look::Large => return Ok(None),
+                Look::Marked => {}
             }
             drop(locked);
             std::thread::yield_now();
@@ -67,7 +82,7 @@ impl Commits {
         drop(locked);
         self.announce_replaced(commit, |write| found.rows[write].is_some());
         self.purge_old_versions();
-        Ok(commit.stamp())
+        Ok(Some(commit.stamp()))
     }
 
     /// Locks the shards of all rows.
@@ -77,22 +92,17 @@ impl Commits {
         by_shard.map(|writes| (self.shard_at(shard_of(writes[0])).lock(), writes)).collect()
     }
 
-    /// Looks for what every write expects; `None`: another commit has marked a row.
-    fn find_all(
-        &self,
-        locked: &mut Locked<'_, '_>,
-        commit: &Commit,
-        now: Tick,
-    ) -> Result<Option<Everything>, WriteError> {
+    /// Looks for what every write expects.
+    fn find_all(&self, locked: &mut Locked<'_, '_>, commit: &Commit, now: Tick) -> Result<Look, WriteError> {
         let rows = &commit.rows;
         let mut all = Everything { rows: vec![None; rows.len()], in_place: true };
-        let mut lost = Vec::new();
+        let (mut lost, mut bytes) = (Vec::new(), rows.new_bytes());
         for (shard, writes) in locked {
             for &write in *writes {
                 let staged = rows.row(write);
                 let (table, key) = (rows.table(staged), rows.key(staged));
                 if !self.is_unmarked(shard, staged, table.id(), key) {
-                    return Ok(None);
+                    return Ok(Look::Marked);
                 }
                 match self.find_expected(shard, table, staged, key, now)? {
                     Sought::Lost => lost.push(write),
@@ -100,11 +110,16 @@ impl Commits {
                     Sought::Row(seen, head) => {
                         all.in_place &= staged.place == Some(seen.place());
                         all.rows[write] = Some(Found { entry: seen.entry(), head });
+                        bytes += head.total_bytes;
                     }
                 }
             }
         }
-        if lost.is_empty() { Ok(Some(all)) } else { Err(WriteError::Lost(lost)) }
+        match lost.is_empty() {
+            false => Err(WriteError::Lost(lost)),
+            true if bytes > LOCKED_BYTES_MAX => Ok(Look::Large),
+            true => Ok(Look::Found(all)),
+        }
     }
 
     /// Whether no other commit is about to write a key. The row of one that has turned is applied.

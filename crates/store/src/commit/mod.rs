@@ -245,8 +245,10 @@ impl Commits {
         if commit.rows.has_twins(&order) {
             return Err(WriteError::Key("a key is more than once in the list".to_owned()));
         }
-        if self.goes_locked(commit) {
-            return self.commit_locked(commit, &order, carried, now);
+        if self.goes_locked(commit)
+            && let Some(stamp) = self.commit_locked(commit, &order, carried, now)?
+        {
+            return Ok(stamp);
         }
         loop {
             match self.attempt(commit, &order, now)? {

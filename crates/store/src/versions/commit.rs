@@ -38,6 +38,8 @@ pub(crate) struct StagedRows {
     /// The keys, one behind the other.
     keys: Vec<u8>,
     list: Vec<Staged>,
+    /// Bytes of the new rows.
+    new_bytes: usize,
 }
 
 /// One row of a commit.
@@ -77,6 +79,7 @@ impl StagedRows {
         let begin = self.keys.len();
         self.keys.extend_from_slice(key);
         let keep = new.map_or_else(Keep::default, |new| new.keep);
+        self.new_bytes += new.map_or(0, |new| new.bytes);
         let new = new.map(|new| new.location);
         self.list.push(Staged { hash, new, expect, keep, place: None, table, key: (begin, self.keys.len()) });
     }
@@ -96,11 +99,15 @@ impl StagedRows {
             list.push(Staged { hash, new: None, expect, keep, place, table: 0, key });
             begin = key.1;
         }
-        Self { tables: vec![Arc::clone(table)], keys, list }
+        Self { tables: vec![Arc::clone(table)], keys, list, new_bytes: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.list.len()
+    }
+
+    pub(crate) fn new_bytes(&self) -> usize {
+        self.new_bytes
     }
 
     #[inline]

@@ -168,6 +168,31 @@ fn entries_that_are_not_of_all_rows_are_not_used() {
     }
 }
 
+/// Rows that are too large to be copied under the locks are marked, whether they come or go.
+#[test]
+fn large_rows_come_and_go_together() {
+    let bench = Bench::new(64);
+    let table = made(&bench);
+    let large = |key: i64| {
+        let mut row = row(key, 7);
+        row[3] = Value::Text(format!("[\"all\", \"g7\", \"{}\"]", "x".repeat(100_000)));
+        put(&table, &row, Expect::Anything)
+    };
+    for round in 0..3 {
+        let writes: Vec<_> = (10..20).map(large).collect();
+        bench.store.commit(&writes).unwrap();
+        agree(&bench.store);
+        let list = group_of(&bench.store, &table, 7, round == 1);
+        assert_eq!(list.len(), 10);
+        let view = bench.store.view();
+        bench.store.remove_all(&table, &list).unwrap();
+        assert_eq!(walked(&view, &table, "t_grp", &ValueRef::Integer(7), false).len(), 10);
+        drop(view);
+        assert!(group_of(&bench.store, &table, 7, false).is_empty());
+        agree(&bench.store);
+    }
+}
+
 /// Unique values of rows that left are free, and rows that come back stay.
 #[test]
 fn rows_come_back_after_they_left() {
