@@ -282,6 +282,8 @@ mod tests {
             wall_ms: 1.0,
             p50_us: 1.0,
             p99_us: 2.0,
+            p999_us: 3.0,
+            longest_us: 4.0,
         });
         Outcome { label: label.into(), figures: figures.to_vec() }
     }
