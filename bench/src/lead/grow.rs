@@ -18,6 +18,8 @@ const MEMORY_MIB: u64 = 3_072;
 const CONNECTIONS: usize = 50;
 /// Sets a second: a quarter of what one thread answers, so that a wait is the server's and not the queue's.
 const PER_SECOND: u64 = 20_000;
+/// Repetitions at most: each fills a server for most of a minute.
+const REPETITIONS_MAX: usize = 2;
 /// The p99.9 by that of the peer.
 const REACH: f64 = 1.5;
 
@@ -37,7 +39,7 @@ pub(super) fn run(bench: &Bench, lines: &[String], report: &mut Report) -> Resul
         let workload = Workload::fixed(Operation::Set, bytes, keys, 0);
         let before = Workload::fixed(Operation::Set, bytes, filled, 1);
         let mut figures: Vec<Vec<Figures>> = vec![Vec::new(); kinds.len()];
-        for repetition in 0..bench.repetitions {
+        for repetition in 0..bench.repetitions.min(REPETITIONS_MAX) {
             for turn in 0..kinds.len() {
                 let index = (turn + repetition) % kinds.len();
                 let Some(server) = Bench::start(&kinds[index], &setup, report) else { continue };
