@@ -1,10 +1,9 @@
 //! Memory for a page of 2 MiB, found and cleared before the page is asked for.
 //!
 //! A virtual machine that gives free memory back to its host gets it again piece by piece, at the first touch: some
-//! milliseconds for 2 MiB. A kernel that makes a page of 2 MiB of a file clears it in one go, which no other thread
-//! interrupts on a kernel without preemption: whoever is to run on the same processor waits until it is done. The same
-//! memory for a process's own page is cleared in pieces, and between two of them others run. So it is taken as such,
-//! and given back at once: what is given back last is given out first, on the same processor.
+//! milliseconds for 2 MiB. The kernel clears a file's page of 2 MiB in one go. Without preemption no other thread runs
+//! on that processor meanwhile. A process's own page is cleared in pieces, and others run between them. So the memory
+//! is taken as such a page first, and given back at once. The kernel gives out first what was given back last.
 
 use std::ffi::c_void;
 use std::io;

@@ -5,21 +5,21 @@
 //! one of these shards waits meanwhile, which [`LOCKED_ROWS_MAX`](crate::limits::LOCKED_ROWS_MAX) and
 //! [`LOCKED_BYTES_MAX`](crate::limits::LOCKED_BYTES_MAX) bound.
 //!
-//! Nobody waits in a circle: shards are locked in their order, as by who empties a table, and whoever has locked them
-//! waits for nothing but the locks that come after a shard's. Room for the redo record is made before. A row that
-//! another commit has marked is waited for without the locks.
+//! No two threads wait for each other. Every thread locks shards in the same order, also to empty a table. While the
+//! shards are locked, only locks that come after a shard's are waited for. Room for the redo record is made before. A
+//! row that another commit has marked is waited for without the locks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Arena, CommitState, TableId};
+use arena::Arena;
 use parking_lot::MutexGuard;
 
 use super::{Carried, Commits, Sought, redo_entry};
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::limits::LOCKED_BYTES_MAX;
-use crate::versions::commit::{Commit, Staged, StagedRows};
+use crate::versions::commit::{Commit, StagedRows};
 use crate::versions::order;
 use crate::versions::shard::Shard;
 use crate::versions::swap::{Found, Indexes};
@@ -101,7 +101,7 @@ impl Commits {
             for &write in *writes {
                 let staged = rows.row(write);
                 let (table, key) = (rows.table(staged), rows.key(staged));
-                if !self.is_unmarked(shard, staged, table.id(), key) {
+                if !self.is_unmarked(shard, commit, table, staged, key) {
                     return Ok(Look::Marked);
                 }
                 match self.find_expected(shard, table, staged, key, now)? {
@@ -120,20 +120,6 @@ impl Commits {
             true if bytes > LOCKED_BYTES_MAX => Ok(Look::Large),
             true => Ok(Look::Found(all)),
         }
-    }
-
-    /// Whether no other commit is about to write a key. The row of one that has turned is applied.
-    fn is_unmarked(&self, shard: &mut Shard, staged: &Staged, table: TableId, key: &[u8]) -> bool {
-        if shard.marks.is_empty() {
-            return true;
-        }
-        let Some((other, write)) = shard.mark_of(staged.hash, table, key) else { return true };
-        if self.arena.private().commit_state(other.slot) != CommitState::Committed {
-            return false;
-        }
-        self.apply(shard, &other, write);
-        shard.unmark(staged.hash, &other, write);
-        true
     }
 
     /// Draws the stamp, writes the redo record and turns the commit.

@@ -385,7 +385,9 @@ impl Commits {
     ) -> Result<Option<Before>, WriteError> {
         let staged = commit.rows.row(write);
         let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
-        self.await_unmarked(shard, commit, table, staged.hash, key);
+        while !self.is_unmarked(shard, commit, table, staged, key) {
+            MutexGuard::unlocked(shard, std::thread::yield_now);
+        }
         let before = match self.find_expected(shard, table, staged, key, now)? {
             Sought::Lost => return Ok(None),
             Sought::Nothing => Before::default(),
@@ -442,30 +444,28 @@ impl Commits {
         self.take_over(&mut version, live)
     }
 
-    /// Waits until no other commit has marked a key; the shard's lock is given up meanwhile. The commit takes over what
-    /// it held.
-    fn await_unmarked(
+    /// Whether no other commit is about to write a key. The row of one that has turned is applied, and what this one
+    /// held is its own from here on.
+    fn is_unmarked(
         &self,
-        shard: &mut MutexGuard<'_, Shard>,
+        shard: &mut Shard,
         own: &Commit,
         table: &Table,
-        hash: Hash,
+        staged: &Staged,
         key: &[u8],
-    ) {
-        while !shard.marks.is_empty() {
-            let Some((other, write)) = shard.mark_of(hash, table.id(), key) else { return };
-            if own.has_held(&other) {
-                shard.unmark(hash, &other, write);
-                return;
-            }
-            if matches!(self.arena.private().commit_state(other.slot), CommitState::Committed) {
-                self.apply(shard, &other, write);
-                shard.unmark(hash, &other, write);
-                return;
-            }
-            drop(other);
-            MutexGuard::unlocked(shard, std::thread::yield_now);
+    ) -> bool {
+        if shard.marks.is_empty() {
+            return true;
         }
+        let Some((other, write)) = shard.mark_of(staged.hash, table.id(), key) else { return true };
+        if !own.has_held(&other) {
+            if self.arena.private().commit_state(other.slot) != CommitState::Committed {
+                return false;
+            }
+            self.apply(shard, &other, write);
+        }
+        shard.unmark(staged.hash, &other, write);
+        true
     }
 
     /// Stamps the rows, writes the redo record, and turns the commit. False: it was doomed.
