@@ -1,23 +1,48 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: console-pictures install-client packages run test test-orms demo demo-replay demo-source pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-expiry tools fmt tidy miri tsan
+.PHONY: rust quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-expiry tools fmt tidy miri tsan
+
+# The compiler that this needs, as in Cargo.toml.
+RUST_WANTED = 1.95
+
+# Says what to do where the compiler is missing or too old. cargo's own words then are about the file's syntax.
+rust:
+	@have=$$(cargo --version 2>/dev/null | cut -d' ' -f2); \
+	if ! printf '%s\n%s\n' '$(RUST_WANTED)' "$${have:-0}" | sort --version-sort --check=quiet; then \
+		echo "sqlcached needs Rust $(RUST_WANTED) or later; here is $${have:-none}. Debian's package is too old. Install rustup" >&2; \
+		echo "(https://rustup.rs), then run: rustup toolchain install stable" >&2; \
+		exit 1; \
+	fi
+
+# One choice of packages and so one set of features for every target: a clone is compiled once.
+BUILD = cargo build --release --workspace --bin sqlcached
+BUILD_BENCH = $(BUILD) --bin sqlcached-bench
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
-run:
-	cargo build --release --package sqlcached
+run: rust
+	$(BUILD)
 	exec ./target/release/sqlcached $(ARGS)
 
 # Installs what the tests need (memcached, PostgreSQL, clients in seven languages; docs/testing.md) and runs every check.
-test: tools
+test: rust
 	cargo xtask ci
+
+# The random tests alone, with seeds of their own round after round: an hour, or ARGS='--minutes 10'.
+test-long: tools
+	cargo xtask long $(ARGS)
+
+# Formatting, tidiness and the tests of one crate, with short fuzz runs: under a minute when it was built before.
+# make quick CRATE=sql
+quick: rust
+	cargo xtask quick $(CRATE)
 
 # The suites of ORMs and migration tools alone, with a line of figures for each: steps that hold, seconds.
 test-orms: tools
 	cargo test --package sqlcached --locked --test it orms:: -- --nocapture --test-threads 2
 
 # Installs the programs that the tests and comparisons talk to. Needs root or sudo only where one is missing.
-tools:
+tools: rust
 	cargo xtask tools
 
 # Takes the pictures of the console that README.md and docs/operations.md show, from a daemon of its own under a shop's load:
@@ -28,30 +53,30 @@ console-pictures:
 
 # A small shop in the browser, once on memcached and once on tables: edit a product, and see what is made again. It needs
 # python3 and memcached. ARGS adds flags: make demo ARGS='--port 8000 --rate 100'
-demo:
+demo: rust
 	@python3 examples/demo/demo.py --check
-	@echo "Building sqlcached. The first time this takes five to ten minutes on two cores."
-	cargo build --release --package sqlcached
+	@echo "Building sqlcached. The first time this takes some minutes."
+	$(BUILD)
 	@exec python3 examples/demo/demo.py --program target/release/sqlcached $(ARGS)
 
 # A shop's PostgreSQL changes, and the cached pages follow, in the terminal. It needs python3 and PostgreSQL's programs.
 # ARGS adds flags: make demo-source ARGS='--every 1 --rate 1000'
-demo-source:
+demo-source: rust
 	@python3 examples/demo-source/demo.py --check
-	@echo "Building sqlcached. The first time this takes five to ten minutes on two cores."
-	cargo build --release --package sqlcached
+	@echo "Building sqlcached. The first time this takes some minutes."
+	$(BUILD)
 	@exec python3 examples/demo-source/demo.py --program target/release/sqlcached $(ARGS)
 
 # Makes the pictures of docs/pictures again: diagrams from the journal's figures, and the demo in Chromium.
 pictures: tools
-	cargo build --release --package sqlcached
+	$(BUILD)
 	python3 bench/pictures.py docs/pictures
 	python3 examples/demo/picture.py target/release/sqlcached docs/pictures
 
 # Replays the accesses of a busy web application against a daemon of its own and shows what happens, in the terminal.
 # ARGS adds flags: make demo-replay ARGS='--no-expiry --rows 7634'
-demo-replay:
-	cargo build --release --package sqlcached --package sqlcached-bench
+demo-replay: rust
+	$(BUILD_BENCH)
 	./target/release/sqlcached-bench demo $(ARGS)
 
 # The experiments of docs/performance.md beside memcached, Redis, PostgreSQL, MariaDB and SQLite: up to twenty minutes,
@@ -68,37 +93,37 @@ bench-full: bench-peers
 # Installs the servers to compare with, as far as they can be had, and builds what is measured.
 bench-peers:
 	cargo xtask tools --bench
-	cargo build --release --package sqlcached --package sqlcached-bench
+	$(BUILD_BENCH)
 
 # The entry figures of docs/performance.md: sqlcached beside memcached and Redis, in one run.
 bench-entry: tools
-	cargo build --release --package sqlcached --package sqlcached-bench
+	$(BUILD_BENCH)
 	./target/release/sqlcached-bench entry $(ARGS)
 
 # Every line of the lead in memcached's protocol, beside memcached and Redis, in one run.
 bench-lead: tools
-	cargo build --release --package sqlcached --package sqlcached-bench
+	$(BUILD_BENCH)
 	./target/release/sqlcached-bench lead $(ARGS)
 
 # Statements through PostgreSQL's protocol beside PostgreSQL 15 and memcached.
 bench-sql: tools
-	cargo build --release --package sqlcached --package sqlcached-bench
+	$(BUILD_BENCH)
 	./target/release/sqlcached-bench sql $(ARGS)
 
 # Statements beside plain SQLite's in-memory tables, in one process.
-bench-sqlite:
-	cargo build --release --package sqlcached-bench
+bench-sqlite: rust
+	$(BUILD_BENCH)
 	./target/release/sqlcached-bench sqlite $(ARGS)
 
 # The database behind: changes, misses that it answers, reads that are compared with it, a mirror, against PostgreSQL 15.
 bench-source: tools
-	cargo build --release --package sqlcached --package sqlcached-bench
+	$(BUILD_BENCH)
 	./target/release/sqlcached-bench source $(ARGS)
 
 # Memory under sizes that move, a million rows that end together, mixes of times to live, expiry by an index; beside
 # memcached, three quarters of an hour. ARGS='--only due' runs a part, ARGS='--seconds 60' shortens the long ones.
 bench-expiry: tools
-	cargo build --release --package sqlcached --package sqlcached-bench
+	$(BUILD_BENCH)
 	./target/release/sqlcached-bench expiry $(ARGS)
 
 # Installs the C library, with header, pkg-config file and manual page: make install-client PREFIX=/usr/local
@@ -107,9 +132,9 @@ install-client:
 	cargo xtask install-client $(PREFIX) $(DESTDIR)
 
 # Builds what users install, into target/packages: the daemon as a Debian package, an archive and an image for containers;
-# wheels for Python, Django and dogpile.cache, the npm package, archives of the C library and of the Rust client
-# (docs/install.md). ARGS='--only daemon' builds a part. It needs Rust, gcc, python3 with venv, and npm.
-packages:
+# wheels for Python, Django and dogpile.cache, npm packages, the Composer package, archives of the C library and of the
+# Rust client (docs/install.md). ARGS='--only daemon' builds a part. It needs Rust, gcc, python3 with venv, npm, Composer.
+packages: rust
 	cargo xtask packages $(ARGS)
 
 fmt:

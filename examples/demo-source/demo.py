@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import signal
 import socket
@@ -101,6 +102,13 @@ def show(servers: Servers, rate: float, every: float, rounds: int) -> None:
     print(f"\n{rounds} changes; each new page was there {longest:.1f} ms after psql was done, or earlier")
 
 
+def be_quiet() -> None:
+    """Nobody wants to read what threads say whose servers end, and a second Ctrl-C would leave these behind."""
+    if sys.exc_info()[0] in (None, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stderr = open(os.devnull, "w")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only look whether all that is needed is installed")
@@ -119,11 +127,13 @@ def main() -> None:
     servers = Servers(ours, PRODUCTS)
     try:
         show(servers, given.rate, given.every, given.rounds)
-    except KeyboardInterrupt:
-        print()
     finally:
+        be_quiet()
         servers.end()
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\nstopped", flush=True)

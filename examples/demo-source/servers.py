@@ -54,6 +54,10 @@ def free_port() -> int:
                 return port
 
 
+#: In a session of its own: Ctrl-C is for the demo, which ends its servers.
+OWN = {"stdin": subprocess.DEVNULL, "start_new_session": True}
+
+
 def wait_for(process: subprocess.Popen, port: int) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
@@ -106,12 +110,12 @@ class Servers:
         command = [find("postgres", hint), "-D", data, "-p", str(self.ports["postgres"])]
         command += [word for setting in settings for word in ("-c", setting)]
         log = open(f"{self.folder.name}/postgres.log", "w")
-        self._keep(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/", **user), "postgres")
+        self._keep(subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **OWN, **user), "postgres")
 
     def _start_sqlcached(self, program: str) -> None:
         own = ["-s", "none", "--arena", "none", "-m", "64"]
         own += ["-p", str(self.ports["memcached"]), "--sql-port", str(self.ports["sql"]), "--http-port", str(self.ports["http"])]
-        self._keep(subprocess.Popen([program, *own], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL), "memcached")
+        self._keep(subprocess.Popen([program, *own], stdout=subprocess.DEVNULL, **OWN), "memcached")
 
     def _keep(self, process: subprocess.Popen, port: str) -> None:
         self.running.append(process)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shutil
 import signal
@@ -60,7 +61,8 @@ def served(process: subprocess.Popen, port: int) -> None:
 
 
 def start(*command: str) -> subprocess.Popen:
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    # In a session of its own: Ctrl-C is for this program, which ends the servers.
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
 def memcached(path: str) -> tuple[subprocess.Popen, int]:
@@ -87,6 +89,13 @@ def listen(wanted: int | None, demo: Demo) -> Server:
         if wanted is not None:
             sys.exit(f"port {wanted}: {why.strerror}; choose another one with --port")
         return Server(0, demo)
+
+
+def be_quiet() -> None:
+    """Nobody wants to read what threads say whose servers end, and a second Ctrl-C would leave these behind."""
+    if sys.exc_info()[0] in (None, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stderr = open(os.devnull, "w")
 
 
 def arguments() -> argparse.Namespace:
@@ -123,13 +132,15 @@ def main() -> None:
         print(f"the console:  http://127.0.0.1:{http}/", flush=True)
         print("Ctrl-C ends it.", flush=True)
         server.serve_forever()
-    except KeyboardInterrupt:
-        print()
     finally:
+        be_quiet()
         for process in running:
             process.terminate()
             process.wait()
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\nstopped", flush=True)

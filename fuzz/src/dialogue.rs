@@ -15,6 +15,12 @@ use engine::testing::{Clock, Store, StoreOptions};
 use engine::{Counter, Engine, EngineOptions};
 use server::{Config, Server};
 
+/// Makes a peer a watcher, who hears of events until it is gone, although it has said its last word.
+const WATCH: &[u8] = b"watch";
+
+/// So long such a peer is listened to.
+const WATCHER_PATIENCE: Duration = Duration::from_millis(20);
+
 /// A reply that takes longer does not come.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -88,6 +94,9 @@ impl Daemon {
     pub fn check(&mut self, data: &[u8]) {
         let Some((&choice, stream)) = data.split_first() else { return };
         let peer = connect(&self.folder.socket());
+        if contains(stream, WATCH) {
+            peer.set_read_timeout(Some(WATCHER_PATIENCE)).expect("a timeout");
+        }
         send(&peer, stream, choice);
         let reply = read_to_end(&peer, stream);
         drop(peer);
@@ -140,6 +149,7 @@ fn read_to_end(mut peer: &UnixStream, stream: &[u8]) -> Vec<u8> {
     match peer.read_to_end(&mut reply) {
         Ok(_) => {}
         Err(error) if is_closed(error.kind()) => {}
+        Err(error) if error.kind() == ErrorKind::WouldBlock && contains(stream, WATCH) => {}
         Err(error) => panic!("{error}: neither answered nor closed: {}", stream.escape_ascii()),
     }
     reply

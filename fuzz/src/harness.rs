@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a run of a test lasts at most, unless it was asked for by hand: continuous integration has many.
+/// How long a run of a test lasts at most, unless `FUZZ_SECONDS` says otherwise: continuous integration has many.
 const RUN_TIME: Duration = Duration::from_secs(4);
 
 /// An input that takes longer never ends. Slow machines are slow, but not that slow.
@@ -41,6 +41,13 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
+/// `FUZZ_SECONDS` of the environment, such as 0.2, or what is usual.
+#[allow(clippy::disallowed_methods, reason = "the settings of random tests")]
+fn run_time() -> Duration {
+    let asked = std::env::var("FUZZ_SECONDS").ok();
+    asked.map_or(RUN_TIME, |text| Duration::from_secs_f64(text.parse().expect("a number of seconds")))
+}
+
 /// `SEED` of the environment, or a fresh one. It is printed, and a failing test shows it.
 pub fn seed() -> u64 {
     let seed = setting("SEED").unwrap_or_else(|| u64::from(std::process::id()));
@@ -71,6 +78,15 @@ impl Run {
     pub fn of<T: FnMut(&[u8])>(
         self,
         make: impl FnOnce() -> T + Send + 'static,
+        generate: impl FnMut(&mut Random) -> Vec<u8> + Send + 'static,
+    ) {
+        self.within(run_time(), make, generate);
+    }
+
+    fn within<T: FnMut(&[u8])>(
+        self,
+        run_time: Duration,
+        make: impl FnOnce() -> T + Send + 'static,
         mut generate: impl FnMut(&mut Random) -> Vec<u8> + Send + 'static,
     ) {
         let mut random = Random(seed());
@@ -84,7 +100,7 @@ impl Run {
             let mut target = make();
             let start = now();
             let mut done = 0;
-            while done < inputs && !(timed && start.elapsed() > RUN_TIME) {
+            while done < inputs && !(timed && start.elapsed() > run_time) {
                 let input = generate(&mut random);
                 *shown.lock().unwrap_or_else(PoisonError::into_inner) = (input.clone(), now());
                 target(&input);
@@ -114,13 +130,14 @@ impl Drop for Ended {
     }
 }
 
-/// Whether a run of this target over these inputs fails, as a planted mistake must make it.
+/// Whether a run of this target over these inputs fails, as a planted mistake must make it. It has the usual time: a
+/// short run would not find the mistake.
 pub fn fails<T: FnMut(&[u8])>(
     run: Run,
     make: impl FnOnce() -> T + Send + 'static,
     generate: impl FnMut(&mut Random) -> Vec<u8> + Send + 'static,
 ) -> bool {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.of(make, generate))).is_err()
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.within(RUN_TIME, make, generate))).is_err()
 }
 
 #[allow(clippy::disallowed_methods, reason = "how long a target takes is no time of the store's")]

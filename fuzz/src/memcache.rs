@@ -165,7 +165,10 @@ fn check_request(limits: &Limits, request: &Request<'_>) {
 
 /// A meta command's key is one, its flags are letters that come once, and what is sent back of it stays on its line.
 fn check_meta(limits: &Limits, meta: &Meta<'_>) {
-    check_key(limits, meta.key.text);
+    let text = meta.key.text;
+    // Four letters of base64 are three bytes.
+    let longest = if meta.key.base64 { limits.key_max.div_ceil(3) * 4 } else { limits.key_max };
+    check_key(&Limits { key_max: longest, ..limits.clone() }, text);
     assert!(!meta.key.bytes(&mut [0; memcache::KEY_MAX]).is_empty(), "a key is not empty");
     let mut seen = Vec::new();
     for (letter, _) in meta.flags() {

@@ -397,10 +397,28 @@ fn files_with_mistakes() {
         let (code, _, said) = run(program().args(["-p", "0", "-s", "none", flag]).arg(&path));
         assert!(code == Some(1) && said.contains(words), "{said}");
     }
-    let open = folder.write("open", "me:pw\n");
+    let open = folder.write("open", "CREATE ROLE a;\n");
     fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
-    let (_, _, said) = run(program().args(["-p", "0", "-s", "none", "-Y"]).arg(&open));
-    assert!(said.contains("run chmod 600 on it"), "{said}");
+    let (code, _, said) = run(program().args(["-p", "0", "-s", "none", "--roles-file"]).arg(&open));
+    assert!(code == Some(1) && said.contains("run chmod 600 on it"), "{said}");
+}
+
+/// memcached takes a file of users that others can read, and containers make the files of their secrets so: the start
+/// failed there. It is a warning, each time the file is read.
+#[test]
+fn memcacheds_file_of_users_may_be_readable_for_others() {
+    let folder = Folder::new();
+    let users = folder.write("users", "me:pw\n");
+    fs::set_permissions(&users, fs::Permissions::from_mode(0o644)).unwrap();
+    let daemon = Daemon::start_in(folder, &["-Y", users.to_str().unwrap()]);
+    daemon.wait_until_it_says("run chmod 600 on it");
+    let mut client = daemon.connect_tcp();
+    assert_eq!(client.ask("set auth 0 0 5\r\nme pw"), "STORED");
+    assert_eq!(client.ask("mn"), "MN");
+    fs::write(&users, "you:pw\n").unwrap();
+    daemon.signal("HUP");
+    daemon.wait_until_it_says("settings read again");
+    assert_eq!(daemon.connect_tcp().ask("set auth 0 0 6\r\nyou pw"), "STORED");
 }
 
 #[test]
@@ -426,6 +444,31 @@ fn a_file_of_roles_is_made_with_a_superuser() {
     let daemon = Daemon::start_in(folder, &["--roles-file", &roles]);
     let text = fs::read_to_string(daemon.folder.0.join("made")).unwrap();
     assert!(text.contains(" SUPERUSER CREATEROLE LOGIN;"), "{text}");
+}
+
+/// Everybody was told where the files of roles, rules and keys are, and a stranger's `COMMENT` was carried out.
+#[test]
+fn where_files_are_is_for_who_reads_all_settings() {
+    let guarded = Guarded::start(RULES, &format!("{ROLES}GRANT pg_read_all_settings TO reader;\n"));
+    let asked = |role, password, statement: &str| guarded.ask(role, password, &[statement]);
+    let roles = format!("{}\n", guarded.file("roles").display());
+    for (role, password) in [("chief", ""), ("reader", "r e a d")] {
+        assert_eq!(asked(role, password, "SHOW roles_file"), roles, "{role}");
+    }
+    for name in ["roles_file", "hba_file", "ssl_key_file", "arena"] {
+        for statement in [format!("SHOW {name}"), format!("SELECT current_setting('{name}')")] {
+            assert_eq!(asked("nothing", "nothing", &statement), "ERROR:  42501\n", "{statement}");
+        }
+        let listed = format!("SELECT count(*) FROM pg_settings WHERE name = '{name}'");
+        assert_eq!(asked("nothing", "nothing", &listed), "0\n", "{name}");
+    }
+    assert_eq!(asked("nothing", "nothing", "SHOW max_connections"), "1024\n");
+    asked("chief", "", "CREATE TABLE t (k INT PRIMARY KEY, v TEXT)");
+    for of in ["TABLE t", "COLUMN t.v"] {
+        let statement = format!("COMMENT ON {of} IS 'mine'");
+        assert_eq!(asked("writer", "write", &statement), "ERROR:  42501\n", "{of}");
+        assert_eq!(asked("chief", "", &statement), "COMMENT\n", "{of}");
+    }
 }
 
 /// What tools show of privileges: psql's lists, and the functions and views that others ask.

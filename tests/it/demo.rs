@@ -1,7 +1,8 @@
 //! `make demo`: the shop on memcached and on the daemon, in Debian's Chromium (`tests/drivers/demo/demo.js`). Figures
 //! that the browser shows are those that were counted, and nobody sees an old price. And `make demo-source`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -26,8 +27,9 @@ fn demo(arguments: &[&str]) -> Command {
 
 /// Runs a program in Python, without the settings in the environment of the tests.
 fn program(path: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new("python3");
-    command.arg("-B").arg(Path::new(ROOT).join(path)).args(arguments);
+    // A shell lets what it runs in the background ignore Ctrl-C, and so would the demo.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", "python3", "-B"]).arg(Path::new(ROOT).join(path)).args(arguments);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SQLCACHED_"))
     {
         command.env_remove(name);
@@ -60,6 +62,27 @@ fn the_demo_in_a_browser() {
     browser.env("DEMO_URL", format!("http://127.0.0.1:{port}/"));
     let (code, out, error) = run(&mut browser);
     assert_eq!((code, out.as_str()), (Some(0), "7 checks\n"), "{error}");
+}
+
+/// Ctrl-C goes to every program of the terminal: the servers ended first, and the demos' threads and psql printed a
+/// traceback each.
+#[test]
+fn ctrl_c_ends_the_demos_with_a_line() {
+    for path in ["examples/demo/demo.py", "examples/demo-source/demo.py"] {
+        let mut demo = program(path, &["--program", PROGRAM]);
+        demo.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut demo = Demo(demo.spawn().unwrap());
+        let mut lines = BufReader::new(demo.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with("Ctrl-C ends it.")), "{path}");
+        let group = format!("-{}", demo.0.id());
+        assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+        assert_eq!(lines.last().as_deref(), Some("stopped"), "{path}");
+        let mut error = String::new();
+        demo.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        let is_said = |line: &str| line.contains(" notice: stopped by SIGTERM after ");
+        assert!(error.lines().all(is_said), "{path}: {error}");
+        assert_eq!(demo.0.wait().unwrap().code(), Some(0), "{path}");
+    }
 }
 
 /// An edit in the middle of a fill: nobody sees the old price afterwards, and the demo would count it.

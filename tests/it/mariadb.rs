@@ -142,7 +142,7 @@ fn change(database: &MariaDb, sql: &str) {
 }
 
 /// Where the log is.
-const PLACE: &str = "SELECT CONCAT(MAX(IF(VARIABLE_NAME LIKE '%FILE', VARIABLE_VALUE, '')), ':',
+pub(crate) const PLACE: &str = "SELECT CONCAT(MAX(IF(VARIABLE_NAME LIKE '%FILE', VARIABLE_VALUE, '')), ':',
         MAX(IF(VARIABLE_NAME LIKE '%POSITION', VARIABLE_VALUE, '')))
     FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME LIKE 'BINLOG_SNAPSHOT_%'";
 

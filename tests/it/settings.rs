@@ -39,6 +39,9 @@ fn wrong_settings_say_name_place_value_and_what_is_allowed() {
         ),
         (&["--config", "/nowhere/conf"], None, "config: /nowhere/conf: No such file"),
         (&["--frobnicate"], None, "unexpected argument '--frobnicate'"),
+        (&["--memroy", "64"], None, "a similar argument exists: '--memory-mb'"),
+        (&["-m", "1000kB"], None, "allowed is a number of MiB from 1 to 16777216, or a size of whole MiB"),
+        (&["-o", "hash_algoritm=jenkins"], None, "did you mean hash_algorithm?"),
         (&["get"], None, "unrecognized subcommand 'get'"),
     ] {
         let mut command = program();
@@ -100,6 +103,27 @@ fn sighup_reads_the_file_again() {
     daemon.signal("HUP");
     daemon.wait_until_it_says("the settings were not changed: statement_timeout: 'soon'");
     assert_eq!(client.sql("SELECT 1 AS one"), Reply::Rows(vec![json!({"one": 1})]));
+}
+
+/// At verbosity 0, the default, a daemon that did what its operator asked for said nothing.
+#[test]
+fn what_an_operator_asked_for_is_in_the_log_at_any_verbosity() {
+    let folder = Folder::new();
+    let file = folder.write("conf", "idle_timeout = '30s'\n");
+    let mut daemon = Daemon::start_in(folder, &["--config", file.to_str().unwrap()]);
+    daemon.signal("HUP");
+    daemon.wait_until_it_says("settings read again: none changed");
+    fs::write(&file, "idle_timeout = '50s'\nlog_min_duration_statement = '1s'\n").unwrap();
+    daemon.signal("HUP");
+    daemon.wait_until_it_says("settings read again: idle_timeout, log_min_duration_statement changed");
+    for (signal, name) in [("INT", "SIGINT"), ("TERM", "SIGTERM")] {
+        daemon.signal(signal);
+        assert_eq!(daemon.wait().code(), Some(0));
+        let lines = daemon.printed();
+        let line = lines.lines().find(|line| line.contains(&format!("stopped by {name} after "))).unwrap();
+        assert!(line.contains(" s; every reply was sent"), "{line}");
+        daemon.restart();
+    }
 }
 
 /// Who runs a statement is the daemon's to say, at any time, and a session's own.

@@ -395,6 +395,52 @@ fn a_sql_port_that_nobody_asked_for_may_be_taken() {
     assert!(error.contains("cannot listen on"), "{error}");
 }
 
+/// A second daemon in another network namespace, with the same /dev/shm, found the first one's socket and arena there
+/// and did not start: containers with a common /dev/shm are such.
+#[test]
+fn places_that_nobody_asked_for_may_belong_to_a_daemon_in_another_network_namespace() {
+    let port = free_port().to_string();
+    let private = format!("/dev/shm/sqlcached-{}", rustix::process::geteuid().as_raw());
+    let (socket, arena) = (format!("{private}/{port}.sock"), format!("{private}/{port}.arena"));
+    let first =
+        Started::new(plain().args(["-p", &port, "--sql-port", &free_port().to_string()]), socket.as_ref());
+    assert!(first.1.starts_with("VERSION "));
+    for more in [&[][..], &["--arena", "none"]] {
+        let mut second = Command::new("unshare");
+        second
+            .args(["-n", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\"", PROGRAM, "-p", &port])
+            .args(more);
+        let mut second = Started(second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let mut greeting = String::new();
+        let mut lines = std::io::BufReader::new(second.0.stdout.take().unwrap());
+        while !greeting.contains("try:")
+            && std::io::BufRead::read_line(&mut lines, &mut greeting).unwrap() > 0
+        {}
+        let log = second.stop();
+        if log.contains("unshare") || log.contains("ip: ") {
+            skipped("another network namespace is refused by this machine");
+            break;
+        }
+        assert!(greeting.contains(&format!("memcached and SQL on 127.0.0.1:{port}\n")), "{greeting}{log}");
+        assert!(!greeting.contains(&socket) && greeting.contains("memory of its own"), "{greeting}");
+        assert!(log.contains(&format!("another server listens on {socket}; no memcached client")), "{log}");
+        assert_eq!(
+            log.contains("is in use by another process; rows are kept in memory"),
+            more.is_empty(),
+            "{log}"
+        );
+    }
+    // Where the port is taken, too, it is one daemon too many.
+    let (code, _, error) = run(plain().args(["-p", &port]));
+    assert!(code == Some(1) && error.contains("a daemon is running already"), "{error}");
+    let mut client = Client::unix(socket.as_ref());
+    assert_eq!(client.set("k", b"v"), "STORED");
+    drop(first);
+    for file in [socket, arena] {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
 #[test]
 fn any_free_port_is_written_to_the_file_that_memcached_writes() {
     let folder = Folder::new();

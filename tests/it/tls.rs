@@ -345,12 +345,19 @@ fn mistakes_stop_the_start() {
     let open = folder.0.join("open.key");
     fs::copy(folder.0.join("server.key"), &open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
+    // By memcached's own flag it is only a warning, as there.
+    let by_memcached = |key: &Path| -> Vec<String> {
+        let certificate = folder.0.join("server.pem");
+        let words = format!("ssl_chain_cert={},ssl_key={}", certificate.display(), key.display());
+        ["-Z", "-o", &words, "-l", "mtls:127.0.0.1"].map(str::to_owned).into()
+    };
     let rules = folder.write("rules", "hostssl all all all cert\n").display().to_string();
     let plus =
         |more: &[&str]| all.iter().cloned().chain(more.iter().map(|flag| (*flag).to_owned())).collect();
     for (flags, said) in [
         (vec!["--ssl".to_owned()], "ssl (-Z) needs ssl_cert_file"),
         (with(4, &open), "others than its owner can read the private key; run chmod 600 on it"),
+        (by_memcached(&open), "mtls: also ssl_ca_file"),
         (with(2, &folder.0.join("no.pem")), "ssl_cert_file: "),
         (with(4, &folder.0.join("app.key")), "ssl_key_file: "),
         (with(6, &folder.0.join("rules")), "ssl_ca_file: no certificate in PEM"),

@@ -111,7 +111,7 @@ fn a_terminal_is_sorted_loses_its_server_and_is_left_as_it_was() {
     terminal.wait_for("DISCONNECTED");
     daemon.restart();
     terminal.wait_for("sqlcached 127.0.0.1:");
-    terminal.wait_for("up 0 min");
+    terminal.wait_for("  up ");
     terminal.press("q");
     terminal.wait_for("\u{1b}[?1049l");
     terminal.wait_for("echo\r\n");

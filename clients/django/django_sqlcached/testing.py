@@ -52,8 +52,10 @@ class Daemon:
         )
         end = time.monotonic() + PATIENCE
         while True:
+            # The listener of SQL is the last that begins.
             with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(self.socket)
+                socket.create_connection(("127.0.0.1", self.sql_port)).close()
                 return
             if self._process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"{' '.join(self._command)} does not serve")

@@ -4,7 +4,8 @@
 //! encounter that takes a preemption at one instruction happens in every run. What the kernel refuses once a year is
 //! refused when the test says so. What is armed holds for the thread that armed it.
 //!
-//! A build without the feature `failpoints` has nothing of this: the functions that the code calls are empty.
+//! A build without debug assertions has nothing of this: the functions that the code calls are empty. A feature of
+//! cargo would compile every crate once more for each set of features.
 
 /// Where a test can step in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Point {
     Mmap,
 }
 
-#[cfg(not(any(test, feature = "failpoints")))]
+#[cfg(not(any(test, debug_assertions)))]
 mod none {
     use rustix::io::Errno;
 
@@ -48,12 +49,12 @@ mod none {
         Ok(())
     }
 }
-#[cfg(not(any(test, feature = "failpoints")))]
+#[cfg(not(any(test, debug_assertions)))]
 pub(crate) use none::ask;
-#[cfg(not(any(test, feature = "failpoints")))]
+#[cfg(not(any(test, debug_assertions)))]
 pub use none::reach;
 
-#[cfg(any(test, feature = "failpoints"))]
+#[cfg(any(test, debug_assertions))]
 mod armed {
     use std::cell::RefCell;
 
@@ -118,7 +119,7 @@ mod armed {
         }
     }
 }
-#[cfg(any(test, feature = "failpoints"))]
+#[cfg(any(test, debug_assertions))]
 pub(crate) use armed::ask;
-#[cfg(any(test, feature = "failpoints"))]
+#[cfg(any(test, debug_assertions))]
 pub use armed::{disarm, reach, refuse, refuse_after, step_in};

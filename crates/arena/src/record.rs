@@ -114,12 +114,18 @@ impl Image {
     /// A file in anonymous memory with these bytes.
     pub(crate) fn to_file(&self) -> std::io::Result<std::os::fd::OwnedFd> {
         let file = rustix::fs::memfd_create("arena", rustix::fs::MemfdFlags::CLOEXEC)?;
+        self.write_to(&file)?;
+        Ok(file)
+    }
+
+    /// Writes these bytes to an empty file.
+    pub fn write_to(&self, file: impl std::os::fd::AsFd) -> std::io::Result<()> {
         rustix::fs::ftruncate(&file, self.bytes)?;
         for (page, words) in &self.pages {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             rustix::io::pwrite(&file, &bytes, page * PAGE_BYTES as u64)?;
         }
-        Ok(file)
+        Ok(())
     }
 }
 

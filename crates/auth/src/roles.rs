@@ -17,7 +17,8 @@ use crate::standing::{Change, Standing, grantee};
 use crate::verifier::{Key, Verifier};
 
 /// The roles that PostgreSQL has from its beginning, as far as they mean something here.
-pub const PREDEFINED: &[&str] = &["pg_monitor", "pg_read_all_data", "pg_signal_backend", "pg_write_all_data"];
+pub const PREDEFINED: &[&str] =
+    &["pg_monitor", "pg_read_all_data", "pg_read_all_settings", "pg_signal_backend", "pg_write_all_data"];
 
 /// One role.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +190,8 @@ impl Roles {
             match role {
                 "pg_read_all_data" => rights.reads = true,
                 "pg_write_all_data" => rights.writes = true,
-                "pg_monitor" => rights.monitors = true,
+                "pg_monitor" => (rights.monitors, rights.settings) = (true, true),
+                "pg_read_all_settings" => rights.settings = true,
                 "pg_signal_backend" => rights.signals = true,
                 _ => {}
             }
@@ -275,6 +277,7 @@ impl Roles {
         giver: Option<Giver<'_>>,
     ) -> Result<(), SqlError> {
         self.check_giver(giver, sets_superuser(options), "create")?;
+        self.check_attributes(giver, options, "create")?;
         check_new_name(&name.text)?;
         if self.by_name.contains_key(&name.text) {
             return Err(exists(&name.text));
@@ -289,6 +292,12 @@ impl Roles {
         options.iter().try_for_each(|option| role.set(option))?;
         self.next += 1;
         self.by_name.insert(name.text.clone(), role);
+        // Who makes a role administers it, as in PostgreSQL 16: a superuser administers all.
+        if let Some(giver) = giver.filter(|giver| !self.rights(giver.current).superuser)
+            && let Some(maker) = self.by_name.get_mut(giver.current)
+        {
+            maker.member_of.insert(name.text.clone(), true);
+        }
         for option in options {
             match option {
                 RoleOption::InRoles(roles) => {
@@ -317,6 +326,8 @@ impl Roles {
             && options.iter().all(|option| matches!(option, RoleOption::Password(_)));
         if !own {
             self.check_giver(giver, superuser || sets_superuser(options), "alter")?;
+            self.check_administers(giver, name, "alter")?;
+            self.check_attributes(giver, options, "alter")?;
         }
         check_no_predefined(name)?;
         let role = self.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
@@ -327,6 +338,7 @@ impl Roles {
     fn rename(&mut self, name: &str, to: &str, giver: Option<Giver<'_>>) -> Result<(), SqlError> {
         let superuser = self.existing(name)?.is(RoleFlag::Superuser);
         self.check_giver(giver, superuser, "rename")?;
+        self.check_administers(giver, name, "rename")?;
         check_no_predefined(name)?;
         check_new_name(to)?;
         if giver.is_some_and(|giver| giver.current == name || giver.session == name) {
@@ -362,6 +374,7 @@ impl Roles {
                 return Err(unknown(name));
             };
             self.check_giver(giver, role.is(RoleFlag::Superuser), "drop")?;
+            self.check_administers(giver, name, "drop")?;
             check_no_predefined(name)?;
             if giver.is_some_and(|giver| giver.current == name || giver.session == name) {
                 return Err(SqlError::new("55006", "current user cannot be dropped"));
@@ -385,7 +398,7 @@ impl Roles {
         admin: bool,
         giver: Option<Giver<'_>>,
     ) -> Result<(), SqlError> {
-        self.check_granter(role, giver)?;
+        self.check_granter(role, giver, "grant")?;
         self.existing(role)?;
         self.existing(member)?;
         if self.is_member(role, member) {
@@ -405,7 +418,7 @@ impl Roles {
         admin_only: bool,
         giver: Option<Giver<'_>>,
     ) -> Result<(), SqlError> {
-        self.check_granter(role, giver)?;
+        self.check_granter(role, giver, "revoke")?;
         self.existing(role)?;
         self.existing(member)?;
         let Some(found) = self.by_name.get_mut(member) else { return Ok(()) };
@@ -494,27 +507,57 @@ impl Roles {
         roles.iter().map(|role| resolved(role, Some(giver))).collect()
     }
 
-    /// Who grants a role is a superuser, has it with `ADMIN OPTION`, or may create roles and it is an ordinary one.
-    fn check_granter(&self, role: &str, giver: Option<Giver<'_>>) -> Result<(), SqlError> {
+    /// A role with CREATEROLE changes only the roles that it administers, as in PostgreSQL 16. Otherwise it could give
+    /// a role with more rights a new password, and log in as that.
+    fn check_administers(&self, giver: Option<Giver<'_>>, role: &str, verb: &str) -> Result<(), SqlError> {
         let Some(giver) = giver else { return Ok(()) };
-        let Some(own) = self.by_name.get(giver.current) else { return Err(unknown(giver.current)) };
-        let ordinary = !self.reaches_more(role);
-        let may = own.is(RoleFlag::Superuser)
-            || own.member_of.get(role) == Some(&true)
-            || own.is(RoleFlag::CreateRole) && ordinary;
-        if may {
+        if self.rights(giver.current).superuser || self.administers(giver.current, role) {
             return Ok(());
         }
-        let message = format!("must have admin option on role \"{role}\"");
-        Err(SqlError::new(state::FORBIDDEN, message))
+        let error = SqlError::new(state::FORBIDDEN, format!("permission denied to {verb} role"));
+        let who = "Only roles with the CREATEROLE attribute and the ADMIN option on role";
+        Err(error.with_detail(format!("{who} \"{role}\" may {verb} this role.")))
     }
 
-    /// Whether a role leads to rights on what belongs to others: those of a superuser, or predefined ones.
-    fn reaches_more(&self, role: &str) -> bool {
-        let is_superuser =
-            |name: &str| self.by_name.get(name).is_some_and(|role| role.is(RoleFlag::Superuser));
-        let is = |name: &&str| PREDEFINED.contains(name) || is_superuser(name);
-        self.reachable(role, |_| true).iter().any(is)
+    /// Nobody gives an attribute that he has not.
+    fn check_attributes(
+        &self,
+        giver: Option<Giver<'_>>,
+        options: &[RoleOption],
+        verb: &str,
+    ) -> Result<(), SqlError> {
+        const OWN: &[RoleFlag] = &[RoleFlag::CreateDb, RoleFlag::Replication, RoleFlag::BypassRls];
+        let Some(giver) = giver else { return Ok(()) };
+        let Some(own) = self.by_name.get(giver.current) else { return Err(unknown(giver.current)) };
+        let lacks = |option: &RoleOption| match option {
+            RoleOption::Flag(flag, true) => OWN.contains(flag) && !own.is(*flag),
+            _ => false,
+        };
+        if own.is(RoleFlag::Superuser) || !options.iter().any(lacks) {
+            return Ok(());
+        }
+        let error = SqlError::new(state::FORBIDDEN, format!("permission denied to {verb} role"));
+        Err(error.with_detail("Only roles with an attribute may give it to others."))
+    }
+
+    /// Whether a role, or one that it is a member of, has another one with `ADMIN OPTION`.
+    fn administers(&self, name: &str, role: &str) -> bool {
+        let has =
+            |name: &&str| self.by_name.get(*name).is_some_and(|own| own.member_of.get(role) == Some(&true));
+        self.reachable(name, |_| true).iter().any(has)
+    }
+
+    /// Who grants a role is a superuser, or administers it and it is none of a superuser's.
+    fn check_granter(&self, role: &str, giver: Option<Giver<'_>>, verb: &str) -> Result<(), SqlError> {
+        let Some(giver) = giver else { return Ok(()) };
+        let Some(own) = self.by_name.get(giver.current) else { return Err(unknown(giver.current)) };
+        let superuser = self.by_name.get(role).is_some_and(|role| role.is(RoleFlag::Superuser));
+        if own.is(RoleFlag::Superuser) || self.administers(giver.current, role) && !superuser {
+            return Ok(());
+        }
+        let error = SqlError::new(state::FORBIDDEN, format!("permission denied to {verb} role \"{role}\""));
+        let who = if superuser { "the SUPERUSER attribute" } else { "the ADMIN option on this role" };
+        Err(error.with_detail(format!("Only roles with {who} may {verb} it.")))
     }
 
     /// Somebody must be left who can change roles.
@@ -652,7 +695,8 @@ mod tests {
             "CREATE USER shy NOINHERIT IN ROLE readers",
             "GRANT pg_write_all_data, pg_monitor TO app",
         ]);
-        let expected = Rights { reads: true, writes: true, monitors: true, ..Rights::default() };
+        let expected =
+            Rights { reads: true, writes: true, monitors: true, settings: true, ..Rights::default() };
         assert_eq!(roles.rights("app"), expected);
         assert_eq!(roles.rights("shy"), Rights::default());
         assert!(roles.is_member("shy", "pg_read_all_data"));
@@ -684,6 +728,16 @@ mod tests {
             ("maker", "GRANT pg_read_all_data TO maker", "42501"),
             ("maker", "DROP ROLE root", "42501"),
             ("maker", "ALTER ROLE maker SUPERUSER", "42501"),
+            ("maker", "ALTER ROLE app PASSWORD 'y'", "42501"),
+            ("maker", "ALTER ROLE maker NOLOGIN", "42501"),
+            ("maker", "ALTER ROLE app RENAME TO other", "42501"),
+            ("maker", "DROP ROLE app", "42501"),
+            ("maker", "GRANT team TO maker", "42501"),
+            ("maker", "REVOKE team FROM app", "42501"),
+            ("maker", "CREATE ROLE x IN ROLE team", "42501"),
+            ("maker", "CREATE ROLE x CREATEDB", "42501"),
+            ("maker", "CREATE ROLE x BYPASSRLS", "42501"),
+            ("app", "ALTER ROLE team LOGIN", "42501"),
             ("root", "DROP ROLE root", "55006"),
             ("root", "ALTER ROLE root NOSUPERUSER", "2BP01"),
             ("root", "DROP ROLE IF EXISTS nobody, team", "00000"),
@@ -700,6 +754,38 @@ mod tests {
         ] {
             assert_eq!(state(&roles, sql, giver), expected, "{giver}: {sql}");
         }
+    }
+
+    /// A role that may create roles gave a reader of everything a new password, and came in as it.
+    #[test]
+    fn who_creates_roles_changes_only_those_that_he_administers() {
+        let roles = roles(&[
+            "CREATE ROLE maker CREATEROLE",
+            "CREATE ROLE other CREATEROLE",
+            "CREATE USER auditor PASSWORD 'x' IN ROLE pg_read_all_data",
+        ]);
+        let maker = Giver { current: "maker", session: "maker" };
+        let roles = run(&roles, "CREATE USER own", Some(maker)).unwrap();
+        for (giver, sql, expected) in [
+            ("maker", "ALTER ROLE auditor PASSWORD 'mine'", "42501"),
+            ("maker", "ALTER ROLE auditor VALID UNTIL 'infinity'", "42501"),
+            ("maker", "DROP ROLE auditor", "42501"),
+            ("maker", "ALTER ROLE own PASSWORD 'mine'", "00000"),
+            ("maker", "ALTER ROLE own RENAME TO mine", "00000"),
+            ("maker", "GRANT own TO auditor", "00000"),
+            ("maker", "DROP ROLE own", "00000"),
+            ("other", "ALTER ROLE own PASSWORD 'mine'", "42501"),
+            ("other", "DROP ROLE own", "42501"),
+            ("own", "ALTER ROLE own PASSWORD 'mine'", "00000"),
+            ("auditor", "ALTER ROLE own PASSWORD 'mine'", "42501"),
+        ] {
+            assert_eq!(state(&roles, sql, giver), expected, "{giver}: {sql}");
+        }
+        // What a role administers outlives a restart, and goes with the role that it is a member of.
+        let kept = Roles::parse(&roles.to_file()).unwrap();
+        assert_eq!(state(&kept, "ALTER ROLE own LOGIN", "maker"), "00000");
+        let kept = run(&kept, "GRANT maker TO other", Some(ROOT)).unwrap();
+        assert_eq!(state(&kept, "ALTER ROLE own LOGIN", "other"), "00000");
     }
 
     #[test]

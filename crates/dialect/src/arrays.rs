@@ -10,7 +10,7 @@ use super::binding::Binding;
 use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call, served_call};
 use super::structures::array_part;
-use super::{Step, Translator};
+use super::{Step, Translator, types};
 use sqltext::error::state;
 
 impl<'a> Translator<'a, '_> {
@@ -29,10 +29,11 @@ impl<'a> Translator<'a, '_> {
         let equal = operator.text == "=" || operator.text == "==";
         let unequal = operator.text == "<>" || operator.text == "!=";
         let out = if (equal && !all) || (unequal && all) {
-            self.among_elements(left, list, all, operator.start)?
+            self.among_elements(left, list, all, operator)?
         } else {
-            let (left, list) = self.beside_elements(left, list)?;
-            self.compared_with_each(&left, list, operator, all)?
+            let (left, list) = self.beside_elements(left, list, operator)?;
+            let sign = pattern(operator.text).unwrap_or(operator.text);
+            self.compared_with_each(&left, list, (operator, sign), all)?
         };
         Ok(out.typed(SqlType::Bool).labelled("?column?"))
     }
@@ -43,9 +44,15 @@ impl<'a> Translator<'a, '_> {
         left: Out<'a>,
         list: Out<'a>,
         negated: bool,
-        from: usize,
+        operator: Token<'a>,
     ) -> Step<Out<'a>> {
-        let (mut left, list) = self.beside_elements(left, list)?;
+        let from = operator.start;
+        let (mut left, list) = self.beside_elements(left, list, operator)?;
+        if let Form::Array(parts) = &*list.form
+            && !parts.is_empty()
+        {
+            return self.among(left, parts.clone(), negated, from);
+        }
         if !negated && is_stored(&list) && left.ty.is_none_or(|ty| list.ty == ty.array()) {
             return Ok(served_call("array_has", [list, left]));
         }
@@ -58,7 +65,12 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// A value and an array in parentheses, each with the type that the other says.
-    fn beside_elements(&mut self, left: Out<'a>, list: Out<'a>) -> Step<(Out<'a>, Out<'a>)> {
+    fn beside_elements(
+        &mut self,
+        left: Out<'a>,
+        list: Out<'a>,
+        operator: Token<'a>,
+    ) -> Step<(Out<'a>, Out<'a>)> {
         let (mut left, mut list) = (left, list);
         // An array that is written out needs no query for its elements, and one that is stored may have an index.
         let written = match &*list.form {
@@ -69,12 +81,66 @@ impl<'a> Translator<'a, '_> {
             _ => None,
         };
         list = written.unwrap_or(list);
+        let element = list.ty.filter(|ty| ty.is_array()).map(SqlType::scalar);
+        self.check_elements(&left, operator, &Out::default().of_type(element))?;
         if let Some(ty) = left.ty {
             self.suggest_array(&mut list, ty)?;
         } else if let Some(ty) = list.ty.filter(|ty| ty.is_array()) {
+            if ty.scalar().is_number() {
+                self.value_as(&mut left, ty.scalar())?;
+            }
             self.suggest(&mut left, ty.scalar())?;
         }
         Ok((left, list))
+    }
+
+    /// Refuses elements that no operator compares with the other side.
+    fn check_elements(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Step<()> {
+        let fit = |ours: SqlType, theirs: SqlType| {
+            let both = |is: fn(SqlType) -> bool| is(ours) && is(theirs);
+            ours == theirs
+                || both(types::is_text)
+                || both(|ty| ty.is_number() || ty == SqlType::Oid)
+                || types::widens(ours, theirs)
+                || types::widens(theirs, ours)
+        };
+        // Of types that are no numbers and texts SQLite compares what is written.
+        let known = |ty: SqlType| types::is_text(ty) || ty.is_number();
+        match (left.ty, right.ty) {
+            (Some(ours), Some(theirs)) if known(ours) && known(theirs) && !fit(ours, theirs) => {
+                Err(self.no_operator(left, operator, right))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses two arrays whose elements no operator compares.
+    pub(super) fn check_arrays(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Step<()> {
+        // Elements that are written out and have no type take that of the others.
+        let is_open = |array: &Out<'a>| match &*array.form {
+            Form::Array(parts) => parts.iter().all(|part| part.ty.is_none()),
+            _ => false,
+        };
+        let element = |array: &Out<'a>| {
+            let ty = array.ty.filter(|ty| ty.is_array() && !is_open(array));
+            Out::default().of_type(ty.map(SqlType::scalar))
+        };
+        self.check_elements(&element(left), operator, &element(right))
+    }
+
+    /// `left [NOT] LIKE ANY (...)` or `ALL (...)`, from the parenthesis on.
+    pub(super) fn likes_each(
+        &mut self,
+        left: Out<'a>,
+        (word, negated): (Token<'a>, bool),
+        all: bool,
+        right: &Expr,
+    ) -> Step<Out<'a>> {
+        let list = self.list(std::slice::from_ref(right))?;
+        let (left, list) = self.beside_elements(left, list, word)?;
+        let sign = if negated { "NOT LIKE" } else { "LIKE" };
+        let out = self.compared_with_each(&left, list, (word, sign), all)?;
+        Ok(out.typed(SqlType::Bool).labelled("?column?"))
     }
 
     /// The other comparisons, element by element.
@@ -82,7 +148,7 @@ impl<'a> Translator<'a, '_> {
         &mut self,
         left: &Out<'a>,
         list: Out<'a>,
-        operator: Token<'a>,
+        (operator, sign): (Token<'a>, &str),
         all: bool,
     ) -> Step<Out<'a>> {
         if matches!(*list.form, Form::Query { .. }) {
@@ -90,20 +156,24 @@ impl<'a> Translator<'a, '_> {
                 format!("{} ANY or ALL of a subquery is not supported; use min() or max()", operator.text);
             return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
         }
-        // The left side is a row of its own, so that no name in it means a column of the elements.
-        let begin = if all { "NOT EXISTS (SELECT 1 FROM (SELECT" } else { "EXISTS (SELECT 1 FROM (SELECT" };
-        let mut out = Out::made(begin, operator.start);
-        out.push(left.clone().wrapped("(", ")"));
-        out.push_str(" AS one) AS side, json_each(");
-        out.push(as_array(list));
-        let not = if all { "NOT" } else { "" };
-        let sign = pattern(operator.text).unwrap_or(operator.text);
         let element = Out::made("elements.value", operator.start);
         let element = match Pattern::of(operator) {
             Some(kind) => kind.meant(element, None),
             None => element,
         };
-        out.push_str(&format!(") AS elements WHERE {not} (side.one {sign} {}))", element.text()));
+        let holds = format!("(side.one {sign} {})", element.text());
+        // The first element by which it is decided; else one of which nothing is known.
+        let (decided, answer, otherwise) =
+            if all { (format!("min{holds} = 0"), 0, 1) } else { (format!("max{holds} = 1"), 1, 0) };
+        // Both sides are rows of their own, so that no name in them means a column of the elements.
+        let mut out = Out::made("(SELECT CASE WHEN max(side.list) IS NULL THEN NULL", operator.start);
+        out.push_str(&format!(" WHEN {decided} THEN {answer}"));
+        out.push_str(&format!(" WHEN count(elements.key) > count{holds} THEN NULL ELSE {otherwise} END"));
+        out.push_str(" FROM (SELECT");
+        out.push(left.clone().wrapped("(", ")"));
+        out.push_str(" AS one,");
+        out.push(as_array(list).wrapped("(", ")"));
+        out.push_str(" AS list) AS side LEFT JOIN json_each(side.list) AS elements)");
         Ok(out)
     }
 
@@ -122,7 +192,8 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn array_of_query(&mut self, query: &Query) -> Step<Out<'a>> {
         self.keyword("ARRAY")?;
         let query = self.subquery(query)?;
-        let ty = query.ty.and_then(SqlType::array);
+        // What has no other type is a text.
+        let ty = query.ty.unwrap_or(SqlType::Text).array();
         let out =
             query.wrapped("(WITH elements(value) AS ", " SELECT json_group_array(value) FROM elements)");
         Ok(out.of_type(ty).labelled("array"))
@@ -184,6 +255,7 @@ impl<'a> Translator<'a, '_> {
         let (mut left, mut right) = (left, right);
         let array = [left.ty, right.ty].into_iter().flatten().find(|ty| ty.is_array());
         let Some(array) = array else { return Err(self.no_operator(&left, operator, &right)) };
+        self.check_arrays(&left, operator, &right)?;
         for side in [&mut left, &mut right] {
             self.suggest_array(side, array.scalar())?;
         }
@@ -256,9 +328,10 @@ fn elements(list: Out<'_>, from: usize) -> Out<'_> {
             out.formed(Form::List(parts.clone()))
         }
         _ => {
-            let mut out = Out::made("(SELECT value FROM json_each(", from);
+            // Nobody knows what is in an array that is NULL, so it has an element that nobody knows.
+            let mut out = Out::made("(SELECT value FROM json_each(coalesce(", from);
             out.push(as_array(list));
-            out.push_str("))");
+            out.push_str(", '[null]')))");
             out
         }
     }

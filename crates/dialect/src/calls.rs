@@ -9,12 +9,12 @@ use store::definition::SqlType;
 
 use super::numeric::Numbers;
 use super::out::{Form, Out, call};
-use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for, is_text};
-use super::types::{Told, common};
-use super::{Step, Stop, Translator, numeric};
+use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
+use super::types::{Told, common, is_text};
+use super::{Step, Stop, Translator, numeric, types};
 use crate::lowered::Node;
-use pgcatalog::function::{self, Returns};
-use sqltext::error::state;
+use pgcatalog::function::{self, Returns, Spans};
+use sqltext::error::{SqlError, state};
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.
 const RENAMED: &[(&str, &str)] = &[
@@ -102,7 +102,31 @@ impl<'a> Translator<'a, '_> {
             // It is JSON already.
             out = Out::made("json", token.start);
         }
-        if let (true, Numbers::Exact(function)) = (bare, numeric) {
+        if bare && lower == "int8_fit" && inner.text().trim_start().starts_with("int8_fit(") {
+            // A view's text has it around arithmetic.
+            self.sign(")")?;
+            return Ok(inner.typed(SqlType::Int8));
+        }
+        if numeric == Numbers::Refused {
+            let message = format!("function {lower} does not take numeric");
+            let refused = SqlError::new("42883", message).at(self.sql, token.start);
+            return Err(Stop::Error(refused.with_hint("cast the number to the type that is meant")));
+        }
+        if bare && lower == "substring" && arguments.get(1).is_some_and(|second| second.is_pattern()) {
+            if arguments.len() > 2 {
+                return Err(self.error_at(
+                    Some(token),
+                    state::NOT_SUPPORTED,
+                    "a regular expression of SQL is not supported",
+                ));
+            }
+            out = Out::made("regexp_substr", token.start);
+        }
+        if let (
+            true,
+            Numbers::Exact(function) | Numbers::Float(function) | Numbers::Spans(Spans::Function(function)),
+        ) = (bare, numeric)
+        {
             out = Out::made(function, token.start);
         }
         if bare
@@ -133,6 +157,9 @@ impl<'a> Translator<'a, '_> {
         if let Some((_, empty)) = OF_NO_ROWS.iter().find(|(name, _)| bare && *name == lower) {
             out = out.wrapped("nullif(", &format!(", '{empty}')"));
         }
+        if numeric == Numbers::Spans(Spans::Keys) {
+            out = out.wrapped("interval_of_key(", ")");
+        }
         if bare && OF_JSONB.contains(&lower.as_str()) {
             out = out.wrapped("cast_jsonb(", ")");
         }
@@ -145,8 +172,8 @@ impl<'a> Translator<'a, '_> {
             function::returns(&lower).and_then(|returns| returned(returns, &arguments))
         };
         // A date is a moment to it.
-        let ty =
-            if lower == "date_trunc" && ty == Some(SqlType::Date) { Some(SqlType::Timestamptz) } else { ty };
+        let zoned = lower == "date_trunc" && (arguments.len() > 2 || ty == Some(SqlType::Date));
+        let ty = if zoned { Some(SqlType::Timestamptz) } else { ty };
         Ok(numbered(out.of_type(ty), &lower, numeric).labelled(label_of(&lower)))
     }
 
@@ -193,7 +220,7 @@ impl<'a> Translator<'a, '_> {
         for clause in clauses {
             let FunctionArgumentClause::OrderBy(terms) = clause else { return Err(Stop::Unknown) };
             self.pass_words(&["ORDER", "BY"], &mut out);
-            out.push(self.terms(terms)?.0);
+            out.push(self.terms(terms, &[])?.0);
         }
         Ok(out)
     }
@@ -224,11 +251,27 @@ impl<'a> Translator<'a, '_> {
     /// Tells arguments their types.
     fn agree(&mut self, name: &str, parts: &mut [Out<'a>]) -> Step<()> {
         if AGREEING.contains(&name) {
-            let Some(ty) = parts.iter().find_map(|part| part.ty) else { return Ok(()) };
+            let wider = |one: SqlType, other| types::arithmetic(Some(one), Some(other)).unwrap_or(one);
+            let Some(ty) = parts.iter().filter_map(|part| part.ty).reduce(wider) else { return Ok(()) };
+            if ty == SqlType::Jsonb && matches!(name, "greatest" | "least") {
+                let message = format!("{name} of jsonb values is not supported; use CASE with <");
+                return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, message));
+            }
             for part in parts {
+                if ty.is_number() {
+                    self.value_as(part, ty)?;
+                }
                 self.suggest(part, ty)?;
             }
             return Ok(());
+        }
+        // PostgreSQL takes a parameter for a pattern, unless it is declared as a number.
+        if name == "substring"
+            && let [_, second, ..] = parts
+            && second.ty.is_none()
+            && second.parameter().is_some()
+        {
+            self.suggest(second, SqlType::Text)?;
         }
         for (part, ty) in parts.iter_mut().zip(function::argument_types(name)) {
             self.suggest(part, *ty)?;
@@ -275,7 +318,7 @@ impl<'a> Translator<'a, '_> {
         }
         if !window.order_by.is_empty() {
             self.pass_words(&["ORDER", "BY"], out);
-            out.push(self.terms(&window.order_by)?.0);
+            out.push(self.terms(&window.order_by, &[])?.0);
         }
         while !self.next_is_sign(0, ")") && self.peek().is_some() {
             self.pass(out);
@@ -336,7 +379,7 @@ impl<'a> Translator<'a, '_> {
         let moment = self.behind("FROM", moment)?;
         self.sign(")")?;
         let field = Out::made(format!("'{}'", field.text.trim_matches('\'').to_lowercase()), field.start);
-        Ok(call("date_part", [field, moment]).typed(SqlType::Numeric).labelled("extract"))
+        Ok(call("date_part", [field, moment]).typed(SqlType::Numeric).formed(Form::Float).labelled("extract"))
     }
 
     /// `position(part IN text)`
@@ -363,7 +406,7 @@ impl<'a> Translator<'a, '_> {
         let start = text.start();
         let ty = text.ty.unwrap_or(SqlType::Text);
         let from = from.unwrap_or_else(|| Out::made("1", start));
-        let pattern = matches!(*from.form, Form::Literal(_));
+        let pattern = Told::of(&from).is_pattern();
         let out = match count {
             Some(count) => call("substr", [text, from, count]),
             None if pattern => call("regexp_substr", [text, from]),
@@ -518,7 +561,18 @@ fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers) -> Out<'a> {
     if own && out.ty == Some(SqlType::Numeric) {
         return numeric::settled(out);
     }
-    let out = if matches!(numeric, Numbers::Exact(_)) { out.typed(SqlType::Numeric) } else { out };
+    let out = match numeric {
+        Numbers::Exact(function) => match function::returns(function) {
+            Some(Returns::Type(ty)) => out.typed(ty),
+            _ => out.typed(SqlType::Numeric),
+        },
+        Numbers::Float(function) => match function::returns(function) {
+            Some(Returns::Type(ty)) => out.typed(ty),
+            _ => out.typed(SqlType::Float8),
+        },
+        Numbers::Spans(_) => out.typed(SqlType::Interval),
+        _ => out,
+    };
     let out = numeric.result(out, function::returns(name) == Some(Returns::Type(SqlType::Numeric)));
     if out.ty.is_some_and(is_text) { numeric::collated(out) } else { out }
 }
@@ -537,6 +591,7 @@ fn returned(returns: Returns, arguments: &[Told]) -> Option<SqlType> {
     let argument = arguments.first().and_then(|argument| argument.ty);
     match returns {
         Returns::Type(ty) => Some(ty),
+        Returns::Open => None,
         Returns::Argument => argument,
         Returns::Second => arguments.get(1).and_then(|argument| argument.ty),
         Returns::Common => common(arguments),

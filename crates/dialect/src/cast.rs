@@ -8,7 +8,7 @@ use store::scalar::{self, moment, zone};
 use store::value::Value;
 
 use super::out::{Form, Out, call};
-use super::{Step, Stop, Translator, numeric, objects, types};
+use super::{Step, Stop, Translator, numeric, objects, texts, types};
 use sqltext::error::{SqlError, state};
 use sqltext::token::unquoted;
 
@@ -30,7 +30,7 @@ impl TypeName {
 }
 
 /// Texts that mean another moment each time.
-pub(super) fn needs_clock(text: &str) -> bool {
+pub fn needs_clock(text: &str) -> bool {
     ["now", "today", "tomorrow", "yesterday"].iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
 }
 
@@ -271,6 +271,7 @@ impl<'a> Translator<'a, '_> {
         self.sign("(")?;
         let mut inner = self.expression(inner)?;
         self.keyword("AS")?;
+        self.pass_schema();
         let name = self.at;
         let to = self.type_name()?;
         let end = self.at;
@@ -297,8 +298,7 @@ impl<'a> Translator<'a, '_> {
             (other, _) => other,
         };
         let own = inner.label.clone().filter(|label| label != "?column?" && !inner.named_by_cast);
-        let inner =
-            if to.ty == SqlType::Text || to.ty == SqlType::Varchar { numeric::shown(inner) } else { inner };
+        let inner = if types::is_text(to.ty) { numeric::shown(inner) } else { inner };
         let mut out = Out::made("CAST(", word.start);
         out.push(inner);
         out.push_str(" AS");
@@ -314,8 +314,13 @@ impl<'a> Translator<'a, '_> {
 /// Types of the catalogue, which no column is declared with.
 fn catalogue_type(name: &str) -> Option<SqlType> {
     let lower = name.to_ascii_lowercase();
-    if lower == "regprocedure" {
-        return Some(SqlType::Regproc);
+    match lower.as_str() {
+        "regprocedure" => return Some(SqlType::Regproc),
+        // Nothing has such a name here: what is left of them is a number.
+        "regoper" | "regoperator" | "regconfig" | "regdictionary" | "regcollation" => {
+            return Some(SqlType::Oid);
+        }
+        _ => {}
     }
     let own = SqlType::all().find(|ty| ty.name() == lower);
     own.or_else(|| {
@@ -340,9 +345,17 @@ fn declares(ty: SqlType) -> bool {
 fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
     match ty {
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name
-            if matches!(out.ty, Some(SqlType::Bool | SqlType::Jsonb)) =>
+            if matches!(out.ty, Some(SqlType::Bool | SqlType::Jsonb)) || texts::is_written(out.ty) =>
         {
             numeric::shown(out)
+        }
+        _ if out.ty == SqlType::Timestamptz.array() && types::is_text(ty.scalar()) && ty.is_array() => {
+            texts::zoned(out)
+        }
+        SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name
+            if matches!(out.ty, Some(SqlType::Float4 | SqlType::Float8)) && !numeric::is_exact(&out) =>
+        {
+            texts::float(out)
         }
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::is_exact(&out) => {
             numeric::written(out)
@@ -373,7 +386,6 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
 /// A moment with a zone as it is where the session is, which has another zone than UTC.
 fn of_zoned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     match ty {
-        SqlType::Text | SqlType::Varchar | SqlType::Bpchar => call("zoned_text", [out]),
         SqlType::Timestamp => call("zoned_local", [out]),
         SqlType::Date | SqlType::Time => call(&types::cast_name(ty), [call("zoned_local", [out])]),
         SqlType::Timetz => call(&types::cast_name(ty), [call("zoned_text", [out])]),

@@ -1,11 +1,11 @@
 //! Clauses that PostgreSQL spells otherwise.
 
-use sqltext::ast::{Assignment, Expr, Fetch, OrderByExpr};
+use sqltext::ast::{Assignment, Expr, Fetch, OrderByExpr, Query, SetExpr, TableFactor};
 use sqltext::conflict::{self, Conflict};
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
 use store::Table;
-use store::definition::{ColumnDef, Identity, SqlType, TableDef};
+use store::definition::{ColumnDef, Identity, SqlType, TableDef, qualified};
 
 use super::out::{Form, Out, call};
 use super::scope::{Relation, Source};
@@ -152,8 +152,9 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `FOR UPDATE`, `FOR SHARE` and their weaker forms: nothing is locked, and the statement says so.
-    pub(super) fn locking(&mut self) -> Step<Out<'a>> {
+    pub(super) fn locking(&mut self, query: &Query) -> Step<Out<'a>> {
         let first = self.token()?;
+        self.locks.extend(locked(query));
         let ends = |token: &Token<'_>| {
             token.is_sign(")") || token.is_sign(";") || token.is_any(&["LIMIT", "OFFSET", "FETCH"])
         };
@@ -312,7 +313,9 @@ impl<'a> Translator<'a, '_> {
 
     /// Something that becomes the value of a column of this type.
     pub(super) fn assign(&mut self, value: &mut Out<'a>, ty: SqlType) -> Step<()> {
-        self.suggest(value, ty)?;
+        if !is_left_to_column(value, ty) {
+            self.suggest(value, ty)?;
+        }
         if ty.is_array() {
             *value = stored_integers(std::mem::take(value), ty);
             return Ok(());
@@ -342,7 +345,10 @@ impl<'a> Translator<'a, '_> {
             })
         };
         if !parts.iter().zip(types).any(converts) {
-            return self.suggest_list(list, types);
+            let others =
+                |(part, ty): (&Out<'a>, &Option<SqlType>)| ty.filter(|ty| !is_left_to_column(part, *ty));
+            let others: Vec<Option<SqlType>> = parts.iter().zip(types).map(others).collect();
+            return self.suggest_list(list, &others);
         }
         let mut parts = parts.clone();
         for (part, ty) in parts.iter_mut().zip(types) {
@@ -473,7 +479,40 @@ fn default_sql(column: &ColumnDef) -> Option<String> {
 }
 
 /// The columns that `INSERT` fills when it names none.
+/// Whether it is a text for a column of numbers, which reads it row by row and says which one is none.
+fn is_left_to_column(value: &Out<'_>, ty: SqlType) -> bool {
+    ty.is_number() && matches!(*value.form, Form::Literal(_))
+}
+
 fn assignable(def: &TableDef) -> impl Iterator<Item = usize> {
     let given = |column: &ColumnDef| column.generated.is_none() && column.identity != Some(Identity::Always);
     def.visible_columns().filter(move |(_, column)| given(column)).map(|(at, _)| at)
+}
+
+/// The tables that a query locks, by their names in the store: those that `OF` names, or all that it lists.
+fn locked(query: &Query) -> Vec<String> {
+    let SetExpr::Select(select) = &*query.body else { return Vec::new() };
+    let of: Vec<&str> = query
+        .locks
+        .iter()
+        .flat_map(|lock| lock.of.iter().filter_map(|of| of.0.last()))
+        .filter_map(|part| part.as_ident().map(|name| name.value.as_str()))
+        .collect();
+    let all = query.locks.iter().any(|lock| lock.of.is_none());
+    let listed = select.from.iter().flat_map(|table| {
+        std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation))
+    });
+    let named = listed.filter_map(|factor| match factor {
+        TableFactor::Table { name, alias, args: None, .. } => {
+            let parts: Vec<&str> =
+                name.0.iter().filter_map(|part| part.as_ident().map(|name| name.value.as_str())).collect();
+            let own = *parts.last()?;
+            let called = alias.as_ref().map_or(own, |alias| alias.name.value.as_str());
+            let schema = parts.len().checked_sub(2).map(|at| parts[at]).filter(|schema| *schema != "public");
+            let wanted = all || of.iter().any(|name| name.eq_ignore_ascii_case(called));
+            wanted.then(|| qualified(schema, own))
+        }
+        _ => None,
+    });
+    named.collect()
 }

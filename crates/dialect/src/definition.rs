@@ -93,10 +93,10 @@ fn walk<'a, 'n>(
     names: &'n Names,
     tokens: &Range<usize>,
 ) -> Translator<'a, 'n> {
-    let mut walk = Translator::new(definition.sql, &definition.tokens[..tokens.end], names, &[]);
+    let part = (&definition.tokens[..tokens.end], tokens.start);
+    let mut walk = Translator::from(definition.sql, part, names, &[]);
     // Indexes come and go, and the definition stays.
     walk.by_index = false;
-    walk.at = tokens.start;
     walk.defines = true;
     walk
 }

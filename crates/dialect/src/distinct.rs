@@ -3,7 +3,7 @@
 //! SQLite has no such words. The rows get a number within their keys, and those numbered 1 are the result. A key or a
 //! term of the order is a column more, unless it is one of the result's already.
 
-use sqltext::ast::{Expr, OrderBy, OrderByKind, Select};
+use sqltext::ast::{Expr, OrderBy, OrderByKind, OrderBySort, Select};
 use sqltext::error::state;
 use sqltext::token::{Kind, quoted_name};
 
@@ -97,12 +97,18 @@ impl<'a> Translator<'a, '_> {
                 text.push_str(", ");
             }
             text.push_str(&self.sorting_column(&term.expr, columns, further)?);
+            let options = &term.options;
             while let Some(word) =
                 self.peek().filter(|word| word.is_any(&["ASC", "DESC", "NULLS", "FIRST", "LAST"]))
             {
                 self.at += 1;
                 text.push(' ');
                 text.push_str(word.text);
+            }
+            // Which row is the first depends on where the NULLs are: here they are where PostgreSQL has them.
+            if options.nulls_first.is_none() {
+                let is_descending = matches!(options.sort, Some(OrderBySort::Desc));
+                text.push_str(if is_descending { " NULLS FIRST" } else { " NULLS LAST" });
             }
         }
         Ok(text)

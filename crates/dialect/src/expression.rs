@@ -8,12 +8,11 @@ use sqltext::ast::{
     Query, SelectItem, SetExpr, Subscript, UnaryOperator,
 };
 use sqltext::token::Token;
-use sqltext::token::sql_literal;
 use store::definition::{NUMERIC_COLLATION, SqlType};
 
 use super::binding::Binding;
 use super::out::{Form, Out, call, served_call};
-use super::{Step, Stop, Translator, indexes, numeric, structures, types};
+use super::{Step, Stop, Translator, go_on, indexes, numeric, structures, types};
 use crate::lowered::{Node, Operator};
 use pgcatalog::function::like::{self, LikeStyle};
 use sqltext::error::state;
@@ -63,6 +62,7 @@ fn without_not(expr: &Expr) -> Option<&Expr> {
 impl<'a> Translator<'a, '_> {
     /// An expression. A chain of operators is no recursion: it may be long.
     pub(super) fn expression(&mut self, expr: &Expr) -> Step<Out<'a>> {
+        go_on()?;
         let prefix = self.peek().is_some_and(|token| token.is("NOT"));
         let mut chain = Vec::new();
         let mut first = expr;
@@ -114,12 +114,16 @@ impl<'a> Translator<'a, '_> {
                 Ok(membership(out, by_row))
             }
             Expr::Between { low, high, .. } => self.between(left, low, high),
-            Expr::Like { any: true, pattern, negated: false, escape_char: None, .. }
-            | Expr::ILike { any: true, pattern, negated: false, escape_char: None, .. } => {
-                let operator = self.token()?;
-                self.keyword("ANY")?;
+            Expr::Like { any: true, pattern, negated, escape_char: None, .. }
+            | Expr::ILike { any: true, pattern, negated, escape_char: None, .. } => {
                 let array = if let Expr::Nested(array) = &**pattern { array } else { pattern };
-                self.quantified(left, operator, false, array)
+                self.like_any_or_all(left, *negated, array)
+            }
+            Expr::Like { pattern, negated, escape_char: None, .. }
+            | Expr::ILike { pattern, negated, escape_char: None, .. }
+                if array_of_all(pattern).is_some() =>
+            {
+                self.like_any_or_all(left, *negated, array_of_all(pattern).unwrap_or(pattern))
             }
             Expr::Like { any: false, pattern, escape_char, .. }
             | Expr::ILike { any: false, pattern, escape_char, .. } => {
@@ -138,6 +142,7 @@ impl<'a> Translator<'a, '_> {
             Expr::AtTimeZone { time_zone, .. } => self.at_time_zone(left, time_zone),
             Expr::Collate { .. } => {
                 let (mut ty, label) = (left.ty, left.label.clone());
+                let stored = self.is_stored_column(&left);
                 let mut out = left.left_of(Binding::Collate);
                 self.pass(&mut out);
                 self.pass_schema();
@@ -147,7 +152,9 @@ impl<'a> Translator<'a, '_> {
                 }
                 self.pass(&mut out);
                 out.label = label;
-                Ok(out.of_type(ty).bound(Binding::Collate))
+                let out = out.of_type(ty).bound(Binding::Collate);
+                // Its affinity stays, by which SQLite converts what stands beside it.
+                Ok(if stored { out.formed(Form::Collated) } else { out })
             }
             Expr::CompoundFieldAccess { access_chain, .. } => self.parts(left, access_chain),
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) => self.is(left, Some(right)),
@@ -166,8 +173,15 @@ impl<'a> Translator<'a, '_> {
         match op {
             Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq => {
                 let right = self.expression(right)?;
-                let sides = self.agreed(left, right)?;
-                Ok(self.infixed(sides, operator).typed(SqlType::Bool))
+                let ordered = !matches!(op, Op::Eq | Op::NotEq);
+                if ordered && [&left, &right].iter().all(|side| side.ty.is_some_and(SqlType::is_array)) {
+                    return Err(self.error_at(
+                        Some(operator),
+                        state::NOT_SUPPORTED,
+                        "the order of arrays is not supported",
+                    ));
+                }
+                self.compared(left, operator, right)
             }
             Op::And | Op::Or => {
                 let right = self.expression(right)?;
@@ -183,7 +197,7 @@ impl<'a> Translator<'a, '_> {
             }
             Op::PGExp => {
                 let right = self.expression(right)?;
-                Ok(call("power", [left, right]).typed(SqlType::Float8).labelled("?column?"))
+                Ok(numeric::power(left, right).labelled("?column?"))
             }
             Op::Glob | Op::Regexp | Op::Match => {
                 self.at -= 1;
@@ -258,39 +272,14 @@ impl<'a> Translator<'a, '_> {
         out.labelled("?column?").bound(Binding::Equality)
     }
 
-    /// Two sides that are compared: each learns from the other.
-    pub(super) fn agreed(&mut self, left: Out<'a>, right: Out<'a>) -> Step<[Out<'a>; 2]> {
-        let (mut left, mut right) = structures::side_by_side(left, right);
-        // Two values in parentheses are values, not rows.
-        if let (Form::List(ours), Form::List(theirs)) = (&*left.form, &*right.form)
-            && ours.len().max(theirs.len()) > 1
-        {
-            let types: Vec<Option<SqlType>> = ours.iter().map(|part| part.ty).collect();
-            self.suggest_list(&mut right, &types)?;
-            return Ok([left, right]);
-        }
-        left = numeric::beside_anything(self.beside_number(left, &right)?, &right);
-        right = numeric::beside_anything(self.beside_number(right, &left)?, &left);
-        if let Some(ty) = left.ty {
-            self.suggest(&mut right, ty)?;
-        }
-        if let Some(ty) = right.ty {
-            self.suggest(&mut left, ty)?;
-        }
-        (left, right) = numeric::with_parameter(left, right);
-        (left, right) = structures::compared(left, right);
-        if [&left, &right].iter().all(|side| side.ty == Some(SqlType::Interval)) {
-            let order = |side| call("interval_order", [side]).typed(SqlType::Int8);
-            return Ok([order(left), order(right)]);
-        }
-        if let (Some(ours), Some(theirs)) = (left.ty, right.ty) {
-            if types::widens(ours, theirs) {
-                left = call(&types::cast_name(theirs), [left]).typed(theirs);
-            } else if types::widens(theirs, ours) {
-                right = call(&types::cast_name(ours), [right]).typed(ours);
-            }
-        }
-        Ok([left, right])
+    /// `left [NOT] LIKE ANY (array)` or `ALL (array)`, from its first word on.
+    fn like_any_or_all(&mut self, left: Out<'a>, negated: bool, array: &Expr) -> Step<Out<'a>> {
+        let mut left = left;
+        self.suggest(&mut left, SqlType::Text)?;
+        self.take_word("NOT");
+        let word = self.token()?;
+        let all = self.token()?.is("ALL");
+        self.likes_each(left, (word, negated), all, array)
     }
 
     fn likes(&mut self, left: Out<'a>, pattern: &Expr, escape: Option<&Expr>) -> Step<Out<'a>> {
@@ -322,103 +311,6 @@ impl<'a> Translator<'a, '_> {
         Ok(tested(out))
     }
 
-    fn between(&mut self, left: Out<'a>, low: &Expr, high: &Expr) -> Step<Out<'a>> {
-        let mut words = Out::default();
-        let negated = self.peek().is_some_and(|token| token.is("NOT"));
-        self.pass_words(&["NOT", "BETWEEN"], &mut words);
-        let low = self.expression(low)?;
-        let [mut out, mut low] = self.agreed(left, low)?;
-        let ty = out.ty.or(low.ty);
-        let exact = [&out, &low].into_iter().find(|side| numeric::is_exact(side)).cloned();
-        let nodes = [out.take_node(), low.take_node()];
-        out = out.left_of(Binding::Equality);
-        out.push(words);
-        out.push(low.right_of(Binding::Equality));
-        self.pass_word("AND", &mut out)?;
-        let mut high = self.expression(high)?;
-        if let Some(ty) = ty {
-            self.suggest(&mut high, ty)?;
-        }
-        if let Some(exact) = &exact {
-            high = self.beside_number(high, exact)?;
-        }
-        let [of, from] = nodes;
-        let node = Node::Between(Box::new([of, from, high.take_node()]));
-        out.push(high.right_of(Binding::Equality));
-        Ok(tested(out).meaning(negation(node, negated)))
-    }
-
-    fn in_list(&mut self, left: Out<'a>, list: &[Expr]) -> Step<Out<'a>> {
-        let mut words = Out::default();
-        let negated = self.peek().is_some_and(|token| token.is("NOT"));
-        self.pass_words(&["NOT", "IN"], &mut words);
-        let mut list = self.list(list)?;
-        let mut left = left;
-        if let Form::List(parts) = &*list.form {
-            let learned = parts.iter().find_map(|part| part.ty);
-            if structures::is_number(learned) {
-                left = structures::as_value(left);
-            }
-            if let Some(ty) = learned {
-                self.suggest(&mut left, ty)?;
-            }
-        }
-        match (left.ty, &*left.form) {
-            (Some(ty), _) => self.suggest_all(&mut list, ty)?,
-            (None, Form::List(parts)) => {
-                let types: Vec<Option<SqlType>> = parts.iter().map(|part| part.ty).collect();
-                self.suggest_rows(&mut list, &types)?;
-            }
-            _ => {}
-        }
-        if let Form::List(parts) = &*list.form
-            && let Some(exact) = parts.iter().find(|part| numeric::is_exact(part)).cloned()
-        {
-            left = self.beside_number(left, &exact)?;
-        }
-        self.decimal_list(&mut list, &left)?;
-        let node = one_of(left.take_node(), list.take_node());
-        let mut out = left.left_of(Binding::Equality);
-        out.push(words);
-        out.push(list);
-        Ok(tested(out).meaning(negation(node, negated)))
-    }
-
-    /// The parts of a list that something is compared with: decimal numbers where that is one.
-    fn decimal_list(&mut self, list: &mut Out<'a>, left: &Out<'a>) -> Step<()> {
-        let Form::List(parts) = &*list.form else { return Ok(()) };
-        if !numeric::is_exact(left) || parts.iter().all(|part| part.parameter().is_some()) {
-            return Ok(());
-        }
-        let mut parts = parts.clone();
-        for part in &mut parts {
-            *part = self.beside_number(std::mem::take(part), left)?;
-        }
-        let mut out = Out::made("(", list.start());
-        out.push(Out::joined(parts.iter().cloned(), ","));
-        out.push_str(")");
-        *list = out.of_type(list.ty).formed(Form::List(parts));
-        Ok(())
-    }
-
-    /// A side of a comparison: a text beside a decimal number is to be one, and what is of another type becomes one.
-    fn beside_number(&mut self, side: Out<'a>, other: &Out<'a>) -> Step<Out<'a>> {
-        if matches!(*side.form, Form::Query { .. }) && numeric::is_exact(&side) {
-            // SQLite forgets how the column of a query in parentheses compares.
-            return Ok(numeric::settled(side));
-        }
-        match &*side.form {
-            Form::Literal(text) if side.ty.is_none() && numeric::is_exact(other) => {
-                let (value, label) =
-                    (self.value_of(SqlType::Numeric, text, side.start())?, side.label.clone());
-                let mut number = Out::made(sql_literal(&value), side.start()).typed(SqlType::Numeric);
-                number.label = label;
-                Ok(number)
-            }
-            _ => Ok(numeric::compared(side, other)),
-        }
-    }
-
     fn in_query(&mut self, left: Out<'a>, query: &Query) -> Step<Out<'a>> {
         if let Some(array) = unnested(query) {
             let negated = self.take_word("NOT");
@@ -428,7 +320,8 @@ impl<'a> Translator<'a, '_> {
             self.at += 2;
             let list = self.list(std::slice::from_ref(array))?;
             self.sign(")")?;
-            return Ok(truth(self.among_elements(left, list, negated, word.start)?));
+            let operator = Token { text: "=", ..word };
+            return Ok(truth(self.among_elements(left, list, negated, operator)?));
         }
         let mut out = Out::default();
         self.pass_words(&["NOT", "IN"], &mut out);
@@ -442,9 +335,12 @@ impl<'a> Translator<'a, '_> {
 
     /// `IS NULL`, `IS TRUE`, `IS DISTINCT FROM`...
     fn is(&mut self, left: Out<'a>, right: Option<&Expr>) -> Step<Out<'a>> {
+        if let Some(right) = right {
+            let mut words = Out::default();
+            self.pass_words(&["IS", "NOT", "DISTINCT", "FROM"], &mut words);
+            return self.is_distinct(left, words, right);
+        }
         let mut out = left;
-        let left_type = out.ty;
-        let exact = numeric::is_exact(&out).then(|| out.clone());
         let node = Node::IsNull(Box::new(out.take_node()));
         out = out.left_of(Binding::Equality);
         let first = self.token()?;
@@ -453,18 +349,7 @@ impl<'a> Translator<'a, '_> {
             return Ok(tested(out).meaning(negation(node, first.is("NOTNULL"))));
         }
         let negated = first.is("NOT") || self.peek().is_some_and(|token| token.is("NOT"));
-        self.pass_words(&["NOT", "DISTINCT", "FROM"], &mut out);
-        if let Some(right) = right {
-            let mut right = self.expression(right)?;
-            if let Some(ty) = left_type {
-                self.suggest(&mut right, ty)?;
-            }
-            if let Some(exact) = &exact {
-                right = self.beside_number(right, exact)?;
-            }
-            out.push(right.right_of(Binding::Equality));
-            return Ok(tested(out));
-        }
+        self.pass_words(&["NOT"], &mut out);
         let null = self.peek().is_some_and(|token| token.is_any(&["UNKNOWN", "NULL"]));
         if self.take_word("UNKNOWN") {
             out.push_str(" NULL");
@@ -491,8 +376,8 @@ impl<'a> Translator<'a, '_> {
         }
         let [left, right] = sides;
         Ok(match operator.text {
-            "@>" => self.contains(left, right)?,
-            "<@" => self.contains(right, left)?,
+            "@>" => self.contains(left, operator, right)?,
+            "<@" => self.contains(right, operator, left)?,
             "#>" => call("jsonb_extract_path_list", [left, right]).typed(SqlType::Jsonb).labelled("?column?"),
             "#>>" => {
                 call("jsonb_extract_path_list_text", [left, right]).typed(SqlType::Text).labelled("?column?")
@@ -511,15 +396,16 @@ impl<'a> Translator<'a, '_> {
             "->>" => self.json_text(left, operator, right),
             "||" => self.joined(left, operator, right)?,
             "&" | "|" => {
-                let ty = types::arithmetic(left.ty, right.ty).unwrap_or(SqlType::Int8);
-                self.infixed([left, right], operator).typed(ty)
+                // Bits are those of integers, also where a side is written as a decimal number.
+                let ty = types::arithmetic(left.ty, right.ty).filter(|ty| types::is_integer(*ty));
+                self.infixed([left, right], operator).typed(ty.unwrap_or(SqlType::Int8))
             }
             _ => self.infixed([left, right], operator).typed(SqlType::Int8),
         })
     }
 
     /// `whole @> part`: of arrays where one side is one, of JSON documents otherwise.
-    fn contains(&mut self, whole: Out<'a>, part: Out<'a>) -> Step<Out<'a>> {
+    fn contains(&mut self, whole: Out<'a>, operator: Token<'a>, part: Out<'a>) -> Step<Out<'a>> {
         let (mut whole, mut part) = (whole, part);
         let array = [whole.ty, part.ty].into_iter().flatten().find(|ty| ty.is_array());
         let Some(array) = array else {
@@ -528,6 +414,7 @@ impl<'a> Translator<'a, '_> {
             }
             return Ok(call("jsonb_contains", [whole, part]).typed(SqlType::Bool).labelled("?column?"));
         };
+        self.check_arrays(&whole, operator, &part)?;
         for side in [&mut whole, &mut part] {
             self.suggest_array(side, array.scalar())?;
         }
@@ -544,6 +431,11 @@ impl<'a> Translator<'a, '_> {
         if types::is_moment(left.ty) || types::is_moment(right.ty) {
             let float = Out::default().typed(SqlType::Float8);
             let sides = [numeric::compared(left, &float), numeric::compared(right, &float)];
+            if !types::has_moment_operator(sides[0].ty, sign, sides[1].ty) {
+                let told = sides.map(|side| side.ty.map_or_else(String::new, SqlType::sql_name));
+                let message = format!("operator does not exist: {} {sign} {}", told[0], told[1]);
+                return Err(self.error_at(Some(operator), "42883", message));
+            }
             return self.moments(sides, sign);
         }
         if let Some(ty) = left.ty {
@@ -559,7 +451,11 @@ impl<'a> Translator<'a, '_> {
         if let Some(refused) = numeric::by_zero(&left, sign, &right) {
             return Ok(refused.of_type(ty).labelled("?column?"));
         }
-        Ok(numeric::of_floats(self.infixed([left, right], operator), ty))
+        if let Some(out) = numeric::bounded(&left, sign, &right) {
+            return Ok(out);
+        }
+        let out = numeric::of_floats(self.infixed([left, right], operator), ty);
+        Ok(if sign == "%" { out } else { numeric::fitted(out) })
     }
 
     /// Arithmetic of moments and spans.
@@ -610,8 +506,20 @@ fn unnested(query: &Query) -> Option<&Expr> {
     (bare && unnest && function.over.is_none() && function.filter.is_none()).then_some(array)
 }
 
+/// The array of `ALL (array)`, which the tree has as a function.
+fn array_of_all(pattern: &Expr) -> Option<&Expr> {
+    let Expr::Function(function) = pattern else { return None };
+    let [name] = &function.name.0[..] else { return None };
+    let is_all = name
+        .as_ident()
+        .is_some_and(|name| name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all"));
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] = &list.args[..] else { return None };
+    is_all.then_some(array)
+}
+
 /// What `NOT` before its word makes of a condition.
-fn negation(node: Node, negated: bool) -> Node {
+pub(super) fn negation(node: Node, negated: bool) -> Node {
     if negated { Node::Not(Box::new(node)) } else { node }
 }
 
@@ -634,7 +542,7 @@ fn truth(out: Out<'_>) -> Out<'_> {
 }
 
 /// The same, where SQLite's operator of a test is the outermost.
-fn tested(out: Out<'_>) -> Out<'_> {
+pub(super) fn tested(out: Out<'_>) -> Out<'_> {
     truth(out).bound(Binding::Equality)
 }
 

@@ -13,6 +13,7 @@ use sqltext::error::{SqlError, state};
 use sqltext::token::{Token, Tokens, quoted_name};
 use store::Table;
 use store::definition::{ColumnKind, SqlType};
+use store::scalar::zone;
 
 use super::names::Found;
 use super::out::{Form, Out};
@@ -173,6 +174,10 @@ impl<'a> Translator<'a, '_> {
                 else {
                     continue;
                 };
+                // It was computed in UTC.
+                if sql.contains("zoned_") && zone::current().is_some() {
+                    continue;
+                }
                 let predicate = index.predicate == Some(at);
                 let Some(sql) = (if predicate { predicate_of(sql) } else { Some(sql.as_str()) }) else {
                     continue;

@@ -34,6 +34,7 @@ mod binding;
 mod calls;
 mod cast;
 mod clauses;
+mod comparison;
 pub mod definition;
 mod distinct;
 mod expression;
@@ -47,6 +48,7 @@ mod numeric;
 mod objects;
 mod operand;
 mod out;
+mod outputs;
 mod own;
 mod params;
 mod rows;
@@ -57,6 +59,7 @@ mod spelling;
 mod stars;
 mod statement;
 mod structures;
+mod texts;
 mod types;
 
 use std::cell::Cell;
@@ -66,7 +69,7 @@ use std::sync::Arc;
 use pgcatalog::function::like::{self, LikeStyle};
 use pgcatalog::system::{SEQUENCE_CALLED, SEQUENCE_LAST};
 use store::definition::SqlType;
-use store::{Catalog, Table};
+use store::{Catalog, Table, patience};
 
 use indexes::Hidden;
 use limits::WALKS_MAX;
@@ -74,6 +77,7 @@ use lowered::{Lowered, Select, Write};
 use names::Names;
 use numeric::Digits;
 use out::Out;
+use outputs::Output;
 use own::Within;
 use params::Parameters;
 use scope::{Column, Scopes};
@@ -82,6 +86,7 @@ use sqltext::places::Places;
 use sqltext::token::{self, Kind, Token, Tokens};
 use sqltext::{Fault, SyntaxError, Tree};
 
+pub use cast::needs_clock;
 pub use indexes::Forced;
 pub use params::ParameterType;
 pub use spelling::same_expression;
@@ -179,6 +184,8 @@ pub struct Translated {
     pub reads: Vec<String>,
     /// The users' functions that it calls, by their names in the store.
     pub calls: Vec<String>,
+    /// The tables whose rows it asks to be locked.
+    pub locks: Vec<String>,
     /// Something that the statement asked for and does not get.
     pub notice: Option<&'static str>,
 }
@@ -230,6 +237,8 @@ struct Translator<'a, 'n> {
     /// Where the text of the last `SELECT`'s list ends, and where the keys of its `DISTINCT ON` begin.
     list_end: usize,
     distinct_keys: usize,
+    /// The columns of the last `SELECT`, as names behind its `ORDER BY` may mean them.
+    outputs: Vec<Output<'a>>,
     /// What its list makes rows of, while the list of a `SELECT` is under way.
     spread: Option<rows::Spread<'a>>,
     /// One call of the list at most gives rows.
@@ -257,6 +266,8 @@ struct Translator<'a, 'n> {
     reads: Vec<String>,
     /// The users' functions that were called.
     calls: Vec<String>,
+    /// The tables whose rows are to be locked.
+    locks: Vec<String>,
 }
 
 /// What a statement became.
@@ -309,6 +320,12 @@ impl From<SqlError> for Stop {
 
 type Step<T> = Result<T, Stop>;
 
+/// Ends the walk where the statement must stop.
+#[inline]
+fn go_on() -> Step<()> {
+    if patience::step() { Err(Stop::Error(SqlError::stopped())) } else { Ok(()) }
+}
+
 /// What a client said of its parameters before anything is known of the statement; `None`: nothing.
 pub type Chosen<'c> = &'c [Option<SqlType>];
 
@@ -335,11 +352,24 @@ pub fn translate(
     Ok(found.unwrap_or_else(|| unread(sql, chosen)))
 }
 
+/// Refuses more joined queries than the stack has room for.
+fn refuse_many_joined(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
+    let joins = |token: &&Token<'_>| token.is_any(&["UNION", "INTERSECT", "EXCEPT"]);
+    match tokens.iter().filter(joins).nth(limits::JOINED_MAX) {
+        None => Ok(()),
+        Some(token) => {
+            let message = format!("a statement joins at most {} queries", limits::JOINED_MAX);
+            Err(SqlError::new(state::TOO_COMPLEX, message).at(sql, token.start))
+        }
+    }
+}
+
 /// Refuses what only we may write, for privileges are not asked for it: a table that runs a text given to it, whatever
 /// that reads, and the functions by which a sequence is a table.
 fn refuse_own_names(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
     const QUOTES: [char; 4] = ['"', '`', '[', '\''];
     const OWN: [&str; 3] = [lateral::LATERAL, SEQUENCE_LAST, SEQUENCE_CALLED];
+    refuse_many_joined(sql, tokens)?;
     // Their names begin so, and hardly any of a user's does.
     let may_be = |token: &&Token<'_>| {
         matches!(token.kind, Kind::Word | Kind::Quoted)
@@ -392,6 +422,7 @@ enum Purpose<'w> {
 fn tree_of(sql: &str) -> Result<Option<Tree<'_>>, SqlError> {
     match sqltext::parse(sql) {
         Ok(tree) => Ok(Some(tree)),
+        Err(SyntaxError { fault: Fault::Stopped, .. }) => Err(SqlError::stopped()),
         Err(SyntaxError { fault: Fault::Literal, place }) => escape_refused(sql, place).map(|()| None),
         Err(_) => Ok(None),
     }
@@ -434,8 +465,8 @@ fn unread(sql: &str, chosen: Chosen<'_>) -> Translated {
     }
     let (sql, places) = walk.rest().finish();
     let (parameters, items) = (Vec::new(), Vec::new());
-    let (lowered, reads, calls) = (Lowered::Unread, Vec::new(), Vec::new());
-    Translated { sql, places, lowered, parameters, items, columns: None, reads, calls, notice: None }
+    let (lowered, reads, calls, locks) = (Lowered::Unread, Vec::new(), Vec::new(), Vec::new());
+    Translated { sql, places, lowered, parameters, items, columns: None, reads, calls, locks, notice: None }
 }
 
 /// Refuses an escape that stands for no character; what is not closed is SQLite's to report.
@@ -478,14 +509,24 @@ fn syntax_error(sql: &str, token: Option<Token<'_>>) -> SqlError {
 
 impl<'a, 'n> Translator<'a, 'n> {
     fn new(sql: &'a str, tokens: &'a [Token<'a>], names: &'n Names, chosen: Chosen<'_>) -> Self {
+        Self::from(sql, (tokens, 0), names, chosen)
+    }
+
+    /// One that begins with the token at this place.
+    fn from(
+        sql: &'a str,
+        (tokens, at): (&'a [Token<'a>], usize),
+        names: &'n Names,
+        chosen: Chosen<'_>,
+    ) -> Self {
         let mut parameters = Parameters::new(chosen);
-        for token in tokens.iter().filter(|token| token.kind == Kind::Parameter) {
+        for token in tokens[at..].iter().filter(|token| token.kind == Kind::Parameter) {
             parameters.add(token);
         }
         Self {
             sql,
             tokens,
-            at: 0,
+            at,
             names,
             scopes: Scopes::default(),
             learned: HashMap::new(),
@@ -500,6 +541,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             select: Plain::Not,
             list_end: 0,
             distinct_keys: 0,
+            outputs: Vec::new(),
             spread: None,
             alone: false,
             columns_named: 0,
@@ -513,6 +555,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             hidden: Vec::new(),
             reads: Vec::new(),
             calls: Vec::new(),
+            locks: Vec::new(),
         }
     }
 
@@ -560,8 +603,8 @@ impl<'a, 'n> Translator<'a, 'n> {
             Made::Write(write) => (String::new(), Places::unchanged(), Lowered::Write(write)),
         };
         let parameters = self.parameters.finish();
-        let Self { reads, calls, notice, .. } = self;
-        Ok(Some(Translated { sql, places, lowered, parameters, items, columns, reads, calls, notice }))
+        let Self { reads, calls, locks, notice, .. } = self;
+        Ok(Some(Translated { sql, places, lowered, parameters, items, columns, reads, calls, locks, notice }))
     }
 
     /// Copies all that is left, without schemas and collations that change nothing.
@@ -686,6 +729,7 @@ impl<'a, 'n> Translator<'a, 'n> {
 
     /// Takes the next token.
     fn token(&mut self) -> Step<Token<'a>> {
+        go_on()?;
         self.take().ok_or(Stop::Unknown)
     }
 

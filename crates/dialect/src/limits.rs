@@ -14,5 +14,8 @@ pub const WALKS_MAX: usize = 16;
 pub const INLINED_DEPTH_MAX: usize = 8;
 /// Bodies of functions that are looked at for one statement.
 pub const INLINED_MAX: usize = 128;
+/// Queries of a text that are joined by `UNION` and its like: SQLite joins 500, but any number where they are
+/// `VALUES`, and each takes some of the thread's stack.
+pub const JOINED_MAX: usize = 1_000;
 /// Bytes of a function's query with all that stand within it.
 pub const INLINED_BYTES_MAX: usize = 64 << 10;

@@ -393,7 +393,7 @@ impl Translator<'_, '_> {
     }
 
     /// The columns of a relation; `None`: they are not known.
-    fn columns_in(&self, relation: &Relation) -> Option<Vec<Column>> {
+    pub(super) fn columns_in(&self, relation: &Relation) -> Option<Vec<Column>> {
         match &relation.source {
             Source::Named(table) => self.names.all_of(table),
             Source::Query(columns) => columns.clone(),

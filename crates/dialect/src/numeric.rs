@@ -5,73 +5,18 @@
 //!
 //! Literals with a point, and arithmetic of these and of integers alone, stay SQLite's floats.
 
+use pgcatalog::function::{self, Numeric, Spans};
 use sqltext::token::sql_literal;
 use store::definition::{NUMERIC_COLLATION, SqlType};
 use store::scalar::numeric::nearest_integer;
-use store::value::Value;
+use store::value::{NAN, Value};
 
 use super::binding::Binding;
 use super::out::{Form, Out, call};
-use super::{Translator, types};
+use super::{Translator, texts, types};
 
-/// Functions that are others where their first argument is `NUMERIC`.
-const FUNCTIONS: &[(&str, &str)] = &[
-    ("abs", "numeric_abs"),
-    ("avg", "numeric_avg"),
-    ("ceil", "numeric_ceil"),
-    ("ceiling", "numeric_ceil"),
-    ("floor", "numeric_floor"),
-    ("round", "numeric_round"),
-    ("sign", "numeric_sign"),
-    ("sqrt", "numeric_sqrt"),
-    ("sum", "numeric_sum"),
-    ("trunc", "numeric_trunc"),
-];
-
-/// Those of several numbers, of which any may be the decimal one.
-const OF_SEVERAL: &[(&str, &str)] = &[
-    ("div", "numeric_quotient"),
-    ("greatest", "numeric_greatest"),
-    ("least", "numeric_least"),
-    ("mod", "numeric_remainder"),
-    ("pow", "numeric_power"),
-    ("power", "numeric_power"),
-];
-
-/// Functions that give one of their values as it is. All arguments of the second are such values.
-const CHOOSING: &[&str] =
-    &["min", "max", "first_value", "last_value", "lag", "lead", "nth_value", "iif", "if"];
+/// Functions whose arguments are of one kind: decimal numbers, if one of them is.
 const AGREEING: &[&str] = &["coalesce", "nullif", "ifnull"];
-
-/// Functions that take the number as the text that it is. All others are given the nearest integer or float.
-const OF_TEXTS: &[&str] = &[
-    "array_agg",
-    "array_append",
-    "array_position",
-    "array_prepend",
-    "array_remove",
-    "array_replace",
-    "concat",
-    "concat_ws",
-    "count",
-    "format",
-    "group_concat",
-    "json_agg",
-    "json_build_array",
-    "json_build_object",
-    "json_object_agg",
-    "jsonb_agg",
-    "jsonb_build_array",
-    "jsonb_build_object",
-    "jsonb_object_agg",
-    "pg_typeof",
-    "quote_literal",
-    "quote_nullable",
-    "row_to_json",
-    "string_agg",
-    "to_json",
-    "to_jsonb",
-];
 
 /// What a call does with arguments of which one is `NUMERIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,30 +31,63 @@ pub(super) enum Numbers {
     Texts,
     /// It takes numbers of SQLite's.
     Nearest,
+    /// It takes no decimal numbers.
+    Refused,
+    /// The argument is a float, which another function takes: SQLite's does not know NaN.
+    Float(&'static str),
+    /// The same, where there is no such function: NaN is refused.
+    Guarded,
+    /// The arguments are intervals.
+    Spans(Spans),
+}
+
+/// Whether it is a float to PostgreSQL. A parameter of single precision is a literal that was taken out of the text.
+fn is_double(out: &Out<'_>) -> bool {
+    match out.ty {
+        Some(SqlType::Float4) => out.parameter().is_none(),
+        ty => ty == Some(SqlType::Float8),
+    }
 }
 
 impl Numbers {
     /// Of a call of this function.
     pub(super) fn of(name: &str, parts: &[Out<'_>]) -> Self {
+        let of_spans = parts.iter().any(|part| part.ty == Some(SqlType::Interval));
+        if let Some(spans) = function::of_spans(name).filter(|_| of_spans) {
+            return Self::Spans(spans);
+        }
         let first = parts.first();
-        if name == "sum" && first.is_some_and(|part| part.ty == Some(SqlType::Int8)) {
-            // It may need more than 64 bits.
-            return Self::Exact("numeric_sum");
-        }
-        if !parts.iter().any(is_exact) {
-            return Self::Floats;
-        }
-        let floats = parts.iter().any(|part| matches!(part.ty, Some(SqlType::Float4 | SqlType::Float8)));
-        let known = if first.is_some_and(is_exact) { FUNCTIONS } else { &[] };
-        let exact = known.iter().chain(OF_SEVERAL).find(|(from, _)| !floats && *from == name);
-        if let Some((_, function)) = exact {
+        let is_long = first.is_some_and(|part| part.ty == Some(SqlType::Int8));
+        if let (true, "sum" | "avg", Some(Numeric::Exact(function))) =
+            (is_long, name, function::numeric(name))
+        {
+            // The sum may need more than 64 bits, and the mean more digits than a float has.
             return Self::Exact(function);
         }
-        if CHOOSING.contains(&name) || AGREEING.contains(&name) {
-            return Self::Chosen;
+        let floats = parts.iter().any(|part| matches!(part.ty, Some(SqlType::Float4 | SqlType::Float8)));
+        let known = function::numeric(name);
+        match known {
+            Some(Numeric::Wide(function)) if !floats && parts.iter().all(is_exact_or_integer) => {
+                Self::Exact(function)
+            }
+            _ if !parts.iter().any(is_exact) => Self::of_floats(name, parts),
+            Some(Numeric::Exact(function) | Numeric::Wide(function)) if !floats => Self::Exact(function),
+            Some(Numeric::Exact(_) | Numeric::Wide(_) | Numeric::Nearest) => Self::Nearest,
+            Some(Numeric::Text) => Self::Texts,
+            Some(Numeric::Chosen) => Self::Chosen,
+            None => Self::Refused,
         }
-        let texts = OF_TEXTS.contains(&name) || name.starts_with("numeric_") || name.starts_with("cast_");
-        if texts { Self::Texts } else { Self::Nearest }
+    }
+
+    /// Of a call whose arguments are no decimal numbers.
+    fn of_floats(name: &str, parts: &[Out<'_>]) -> Self {
+        match (function::of_floats(name), parts) {
+            (Some(function), [float, ..]) if is_double(float) && function::takes(function, parts.len()) => {
+                Self::Float(function)
+            }
+            (Some(_), [float, ..]) if is_double(float) => Self::Guarded,
+            _ => Self::Floats,
+        }
     }
 
     /// An argument as the call is to be given it.
@@ -124,6 +102,11 @@ impl Numbers {
             }
             Self::Chosen if AGREEING.contains(&name) || several => decimal(part),
             Self::Nearest if is_exact(&part) => nearest(part),
+            Self::Spans(Spans::Keys) => call("interval_key", [part]),
+            Self::Guarded if is_double(&part) => {
+                let ty = part.ty;
+                call("float_number", [part]).of_type(ty)
+            }
             _ => part,
         }
     }
@@ -131,11 +114,12 @@ impl Numbers {
     /// What the call gives, typed.
     pub(super) fn result(self, out: Out<'_>, returns_numeric: bool) -> Out<'_> {
         match self {
+            Self::Exact(_) if out.ty != Some(SqlType::Numeric) => out,
             Self::Exact(_) | Self::Chosen => settled_of(out),
             _ if out.ty != Some(SqlType::Numeric) => out,
             Self::Floats if !returns_numeric => out.formed(Form::Float),
             Self::Nearest => out.formed(Form::Float),
-            Self::Floats | Self::Texts => out,
+            _ => out,
         }
     }
 }
@@ -159,6 +143,10 @@ pub(super) fn is_float(out: &Out<'_>) -> bool {
 /// Whether it is to be computed with exactly.
 pub(super) fn is_exact(out: &Out<'_>) -> bool {
     out.ty == Some(SqlType::Numeric) && !is_float(out)
+}
+
+fn is_exact_or_integer(out: &Out<'_>) -> bool {
+    is_exact(out) || out.ty.is_some_and(types::is_integer)
 }
 
 /// The text of an operand, for a function or cast around it.
@@ -360,6 +348,40 @@ pub(super) fn computed<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Optio
     Some(settled(call(function, [exact(left.clone()), exact(right.clone())])))
 }
 
+/// `a ^ b`: exact, if one side is a decimal number and none is a float.
+pub(super) fn power<'a>(left: Out<'a>, right: Out<'a>) -> Out<'a> {
+    let is_decimal = |out: &Out<'_>| is_exact(out) && out.parameter().is_none();
+    if !(is_decimal(&left) || is_decimal(&right)) || is_double(&left) || is_double(&right) {
+        return call("power", [left, right]).typed(SqlType::Float8);
+    }
+    settled(call("numeric_power", [exact(left), exact(right)]))
+}
+
+/// Arithmetic of floats, and of integers of 64 bits: SQLite takes NaN for zero, and goes on with floats where integers
+/// end.
+pub(super) fn bounded<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option<Out<'a>> {
+    let function = match sign {
+        "+" => "float_add",
+        "-" => "float_subtract",
+        "*" => "float_multiply",
+        "/" => "float_divide",
+        _ => return None,
+    };
+    let ty = types::arithmetic(left.ty, right.ty);
+    let any = is_double(left) || is_double(right);
+    any.then(|| call(function, [left.clone(), right.clone()]).of_type(ty).labelled("?column?"))
+}
+
+/// An integer that was computed, or an error where 64 bits do not hold it.
+pub(super) fn fitted(out: Out<'_>) -> Out<'_> {
+    if out.ty != Some(SqlType::Int8) {
+        return out;
+    }
+    let mut out = out;
+    let node = out.take_node();
+    call("int8_fit", [out]).typed(SqlType::Int8).labelled("?column?").meaning(node)
+}
+
 /// A division by a literal that is zero, which is an error when it is computed. SQLite has NULL for it, and so has a
 /// division by what turns out to be zero.
 pub(super) fn by_zero<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option<Out<'a>> {
@@ -372,6 +394,13 @@ pub(super) fn by_zero<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option
 
 /// What a sign before it makes of it.
 pub(super) fn signed<'a>(sign: &str, inner: &Out<'a>, out: Out<'a>) -> Out<'a> {
+    if sign == "-" && is_double(inner) && (!inner.is_literal() || inner.text().contains(NAN)) {
+        let back = Out::made("-1", inner.start());
+        return call("float_multiply", [inner.clone(), back]).of_type(inner.ty);
+    }
+    if sign == "-" && inner.ty == Some(SqlType::Int8) && matches!(*inner.form, Form::Computed) {
+        return fitted(out);
+    }
     if inner.ty != Some(SqlType::Numeric) || sign == "~" {
         return out;
     }
@@ -390,17 +419,12 @@ pub(super) fn signed<'a>(sign: &str, inner: &Out<'a>, out: Out<'a>) -> Out<'a> {
 /// A side of a comparison whose other side is this one: both are decimal numbers, or both are floats. Literals that are
 /// whole numbers and parameters become texts by SQLite's own rule.
 pub(super) fn compared<'a>(side: Out<'a>, other: &Out<'_>) -> Out<'a> {
-    // A parameter of single precision is a literal that was taken out of the text.
-    let is_float = |out: &Out<'_>| match out.ty {
-        Some(SqlType::Float4) => out.parameter().is_none(),
-        ty => ty == Some(SqlType::Float8),
-    };
-    if is_exact(&side) && is_float(other) {
+    if is_exact(&side) && is_double(other) {
         return call("cast_float8", [exact(side)]).typed(SqlType::Float8);
     }
     let open = side.ty.is_none() || side.is_literal() || side.parameter().is_some();
     let number = types::arithmetic(side.ty, side.ty).is_some();
-    if !is_exact(other) || is_float(&side) || (open && !matches!(*side.form, Form::Number(_))) || !number {
+    if !is_exact(other) || is_double(&side) || (open && !matches!(*side.form, Form::Number(_))) || !number {
         return side;
     }
     let label = side.label.clone();
@@ -475,6 +499,9 @@ pub(super) fn shown(out: Out<'_>) -> Out<'_> {
     }
     if out.ty == Some(SqlType::Jsonb) {
         return call("jsonb_text", [out]).typed(SqlType::Text);
+    }
+    if texts::is_written(out.ty) {
+        return texts::written(out);
     }
     if super::objects::is_number(out.ty) {
         return super::objects::named(out).typed(SqlType::Text);

@@ -18,11 +18,11 @@ use sqltext::token::unquoted;
 
 /// Words that are functions without parentheses, and what they are.
 const NILADIC: &[(&str, &str, SqlType)] = &[
-    ("CURRENT_TIMESTAMP", "now()", SqlType::Timestamptz),
-    ("CURRENT_DATE", "cast_date(now())", SqlType::Date),
-    ("CURRENT_TIME", "cast_timetz(now())", SqlType::Timetz),
-    ("LOCALTIMESTAMP", "cast_timestamp(now())", SqlType::Timestamp),
-    ("LOCALTIME", "cast_time(now())", SqlType::Time),
+    ("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", SqlType::Timestamptz),
+    ("CURRENT_DATE", "CURRENT_DATE", SqlType::Date),
+    ("CURRENT_TIME", "CURRENT_TIME", SqlType::Timetz),
+    ("LOCALTIMESTAMP", "localtimestamp()", SqlType::Timestamp),
+    ("LOCALTIME", "localtime()", SqlType::Time),
     ("CURRENT_USER", "current_user()", SqlType::Name),
     ("SESSION_USER", "session_user()", SqlType::Name),
     ("CURRENT_ROLE", "current_role()", SqlType::Name),
@@ -272,12 +272,7 @@ impl<'a> Translator<'a, '_> {
             self.at += usize::from(digits.is_some());
             self.sign(")")?;
         }
-        let out = match store::scalar::zone::current() {
-            // What the clock shows where the session is.
-            Some(_) if *ty == SqlType::Timetz => Out::made("cast_timetz(zoned_text(now()))", token.start),
-            Some(_) => Out::made(text.replace("(now())", "(zoned_local(now()))"), token.start),
-            None => Out::made(text, token.start),
-        };
+        let out = Out::made(text, token.start);
         let out = match digits {
             Some(digits) if *ty != SqlType::Name => out.wrapped("moment_round(", &format!(", {digits})")),
             _ => out,
@@ -384,26 +379,33 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<Out<'a>> {
         let mut out = Out::default();
         self.pass_word("CASE", &mut out)?;
-        // Without an operand each WHEN is a condition; one of unknown type tells nothing of them.
-        let mut tested = Some(SqlType::Bool);
-        if let Some(operand) = operand {
-            let operand = self.expression(operand)?;
-            tested = operand.ty;
-            out.push(operand);
-        }
+        // Without an operand each WHEN is a condition.
+        let operand = operand.map(|operand| self.expression(operand)).transpose()?;
+        let (mut whens, mut thens) = (Vec::new(), Vec::new());
         let mut results = Results::default();
         for CaseWhen { condition, result } in conditions {
-            self.pass_word("WHEN", &mut out)?;
+            let mut words = [Out::default(), Out::default()];
+            self.pass_word("WHEN", &mut words[0])?;
             let mut when = self.expression(condition)?;
-            if tested == Some(SqlType::Bool) {
+            if operand.is_none() {
                 when = structures::as_value(when);
+                self.suggest(&mut when, SqlType::Bool)?;
             }
-            if let Some(tested) = tested {
-                self.suggest(&mut when, tested)?;
+            whens.push(when);
+            self.pass_word("THEN", &mut words[1])?;
+            thens.push((words, self.result(result, &mut results)?));
+        }
+        if let Some(operand) = operand {
+            let (operand, compared) = self.cases(&operand, whens)?;
+            if let Some(operand) = operand {
+                out.push(operand);
             }
-            out.push(when);
-            self.pass_word("THEN", &mut out)?;
-            out.push(self.result(result, &mut results)?);
+            whens = compared;
+        }
+        for (when, ([word, then], result)) in whens.into_iter().zip(thens) {
+            for part in [word, when, then, result] {
+                out.push(part);
+            }
         }
         if let Some(otherwise) = otherwise {
             self.pass_word("ELSE", &mut out)?;
@@ -474,6 +476,10 @@ impl<'a> Translator<'a, '_> {
         // Beside a BLOB a text is a text, as SQLite has it, unless it can only mean bytes.
         let text_beside = ty == SqlType::Bytea && !text.starts_with("\\x");
         if !scalar::has_form(ty) || text_beside || ty == SqlType::Json {
+            if ty.is_number() {
+                // SQLite would keep a text that is no number, and find it greater than all numbers.
+                self.value_of(ty, text, from)?;
+            }
             return Ok(None);
         }
         if types::is_moment(Some(ty)) && cast::needs_clock(text) {

@@ -53,6 +53,8 @@ pub(super) enum Form<'a> {
     Extract(Out<'a>),
     /// A column of a function by its own name; the one that the statement gave it.
     Renamed(&'a str),
+    /// A column of a table, `COLLATE` behind it.
+    Collated,
     /// `ARRAY[a, b]`, its elements.
     Array(Vec<Out<'a>>),
 }

@@ -13,6 +13,9 @@ pub struct ParameterType {
     pub cast: bool,
     /// Whether the client said so, before anything else was known.
     pub chosen: bool,
+    /// Whether it is compared with a value of this type. A text that is no number is greater than all of them to
+    /// SQLite, and so must not stand there.
+    pub compared: bool,
 }
 
 /// The parameters of a statement.
@@ -38,7 +41,7 @@ impl Parameters {
     pub(super) fn new(chosen: &[Option<SqlType>]) -> Self {
         let known = |ty: &Option<SqlType>| {
             let ty = ty.filter(|ty| !is_open(*ty));
-            ParameterType { ty, cast: false, chosen: ty.is_some() }
+            ParameterType { ty, chosen: ty.is_some(), ..ParameterType::default() }
         };
         Self { chosen: chosen.iter().map(known).collect(), ..Self::default() }
     }
@@ -85,6 +88,11 @@ impl Parameters {
         self.types.get(number)?.ty
     }
 
+    /// Whether the client or the statement said its type.
+    pub(super) fn is_chosen(&self, number: usize) -> bool {
+        self.types.get(number).is_some_and(|known| known.chosen || known.cast)
+    }
+
     /// What stands beside it tells its type, if nothing else did.
     pub(super) fn suggest(&mut self, number: usize, ty: SqlType) {
         if let Some(known) = self.types.get_mut(number)
@@ -94,13 +102,20 @@ impl Parameters {
         }
     }
 
+    /// It stands in a comparison.
+    pub(super) fn note_comparison(&mut self, number: usize) {
+        if let Some(known) = self.types.get_mut(number) {
+            known.compared = true;
+        }
+    }
+
     /// The statement tells its type. False: it, or the client, told another one before.
     pub(super) fn declare(&mut self, number: usize, ty: SqlType) -> bool {
         let Some(known) = self.types.get_mut(number) else { return false };
         if known.cast || known.chosen {
             return known.ty == Some(ty);
         }
-        *known = ParameterType { ty: Some(ty), cast: true, chosen: false };
+        *known = ParameterType { ty: Some(ty), cast: true, ..ParameterType::default() };
         true
     }
 

@@ -9,6 +9,7 @@ use sqltext::token::{Kind, Token};
 use super::calls::{Argument, argument_of};
 use super::numeric::Digits;
 use super::out::{Form, Out};
+use super::outputs::Output;
 use super::rows::Spread;
 use super::schemas::Elsewhere;
 use super::scope::{Relation, Source};
@@ -23,6 +24,9 @@ use sqltext::token::{quoted_name, unquoted};
 /// The words of a join.
 const JOINS: &[&str] = &["NATURAL", "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "JOIN"];
 
+/// What may stand behind a list of columns.
+const END_OF_LIST: &[&str] = &["FROM", "UNION", "INTERSECT", "EXCEPT"];
+
 /// What a `FROM` became, and where it begins and ends.
 pub(super) struct Tables<'a> {
     begin: usize,
@@ -30,6 +34,15 @@ pub(super) struct Tables<'a> {
     word: Out<'a>,
     out: Out<'a>,
     plain: Option<lowered::Tables>,
+}
+
+/// What a list of columns became.
+#[derive(Default)]
+struct Columns<'a> {
+    items: Vec<Item>,
+    listed: Vec<Listed>,
+    outputs: Vec<Output<'a>>,
+    out: Out<'a>,
 }
 
 impl<'a> Translator<'a, '_> {
@@ -46,7 +59,7 @@ impl<'a> Translator<'a, '_> {
         self.at = list;
         self.spread = Some(Spread::default());
         self.alone = self.rows_are_alone();
-        let (items, listed, columns) = self.columns(&select.projection)?;
+        let Columns { items, listed, outputs, out: columns } = self.columns(&select.projection)?;
         let spread = self.spread.take();
         self.add_arm(items);
         out.push(columns);
@@ -63,7 +76,7 @@ impl<'a> Translator<'a, '_> {
             out.push(selection);
         }
         self.begin_clause(None);
-        let group = self.group(&select.group_by, &mut out)?;
+        let group = self.group(&select.group_by, &outputs, &mut out)?;
         if let Some(condition) = &select.having {
             self.pass_word("HAVING", &mut out)?;
             out.push(self.condition(condition)?);
@@ -76,14 +89,13 @@ impl<'a> Translator<'a, '_> {
             let select = lowered::Select { list: listed, tables, condition, group, order, limit, offset };
             self.select = Plain::Found(Box::new(select));
         }
-        (self.list_end, self.distinct_keys) = (list_end, distinct_keys);
+        (self.list_end, self.distinct_keys, self.outputs) = (list_end, distinct_keys, outputs);
         Ok(out)
     }
 
     /// Whether the list that is next has no more than one call that gives rows.
     fn rows_are_alone(&self) -> bool {
-        let end = self.place_of_from().unwrap_or(self.tokens.len());
-        let list = &self.tokens[self.at..end];
+        let list = &self.tokens[self.at..self.end_of_list()];
         let calls = list.windows(2).filter(|pair| {
             pair[1].is_sign("(")
                 && (row_function(&unquoted(pair[0].text)).is_some() || self.is_own_set(pair[0]))
@@ -115,40 +127,35 @@ impl<'a> Translator<'a, '_> {
         // These are given, not assigned.
         self.targets = None;
         self.inserts = false;
-        let (items, _, columns) = self.columns(items)?;
+        let Columns { items, out: columns, .. } = self.columns(items)?;
         if let Some(query) = self.queries.last_mut() {
             *query = Some(items);
         }
         Ok(Some(columns.sql()))
     }
 
-    fn columns(&mut self, list: &[SelectItem]) -> Step<(Vec<Item>, Vec<Listed>, Out<'a>)> {
-        let mut out = Out::default();
-        let mut items: Vec<Item> = Vec::with_capacity(list.len());
-        let mut listed = Vec::with_capacity(list.len());
+    fn columns(&mut self, list: &[SelectItem]) -> Step<Columns<'a>> {
+        let mut columns = Columns::default();
         for (at, column) in list.iter().enumerate() {
             if at > 0 {
-                self.pass_sign(",", &mut out)?;
+                self.pass_sign(",", &mut columns.out)?;
             }
             if self.next_is_star_of_renamed() {
-                self.renamed_columns(&mut items, &mut out)?;
-                listed.push(Listed::All(None));
+                self.renamed_columns(&mut columns.items, &mut columns.out)?;
+                columns.listed.push(Listed::All(None));
                 continue;
             }
-            let (item, node, column) = self.column(column, at)?;
-            items.push(item);
-            listed.push(node);
-            out.push(column);
+            self.column(column, at, &mut columns)?;
         }
-        Ok((items, listed, out))
+        Ok(columns)
     }
 
-    /// One column of a list.
-    fn column(&mut self, column: &SelectItem, number: usize) -> Step<(Item, Listed, Out<'a>)> {
+    /// One column of a list, behind those that are there.
+    fn column(&mut self, column: &SelectItem, number: usize, columns: &mut Columns<'a>) -> Step<()> {
         let (expr, named) = match column {
             SelectItem::UnnamedExpr(expr) => (expr, false),
             SelectItem::ExprWithAlias { expr, .. } => (expr, true),
-            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => return self.star_column(),
+            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => return self.star_column(columns),
             SelectItem::ExprWithAliases { .. } => return Err(Stop::Unknown),
         };
         let column = self.expression(expr)?;
@@ -156,7 +163,11 @@ impl<'a> Translator<'a, '_> {
         let alias = if named { Some(self.alias_ahead()?) } else { None };
         let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number)?;
         item.query = matches!(bare(expr), Expr::Subquery(_) | Expr::Exists { .. });
-        let listed = Listed::Value(column.take_node(), alias.clone());
+        let node = column.take_node();
+        let place = columns.items.iter().all(|item| !item.star).then_some(columns.items.len() + 1);
+        let output = (column.clone(), node.clone());
+        columns.listed.push(Listed::Value(node, alias.clone()));
+        let is_named = alias.is_some() || renamed.is_some();
         if alias.is_none()
             && let Some(name) = renamed
         {
@@ -176,7 +187,10 @@ impl<'a> Translator<'a, '_> {
             }
             item.label = Some(alias);
         }
-        Ok((item, listed, column))
+        columns.outputs.push(Self::output(&item, is_named, output, place));
+        columns.items.push(item);
+        columns.out.push(column);
+        Ok(())
     }
 
     /// A column as it is given or assigned.
@@ -214,7 +228,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `*` or `t.*`
-    fn star_column(&mut self) -> Step<(Item, Listed, Out<'a>)> {
+    fn star_column(&mut self, all: &mut Columns<'a>) -> Step<()> {
         let mut out = Out::default();
         let mut qualifier = None;
         self.pass_schema();
@@ -226,7 +240,11 @@ impl<'a> Translator<'a, '_> {
         }
         self.pass(&mut out);
         let columns = self.star(qualifier.as_deref());
-        Ok((Item { star: true, columns, ..Item::default() }, Listed::All(qualifier), out))
+        all.outputs.extend(self.outputs_of_star(qualifier.as_deref()));
+        all.items.push(Item { star: true, columns, ..Item::default() });
+        all.listed.push(Listed::All(qualifier));
+        all.out.push(out);
+        Ok(())
     }
 
     /// The name that `AS name` or `name` gives next, which is not taken.
@@ -286,6 +304,11 @@ impl<'a> Translator<'a, '_> {
 
     /// Where the next `FROM` outside parentheses is that lists tables.
     fn place_of_from(&self) -> Option<usize> {
+        Some(self.end_of_list()).filter(|&end| self.tokens.get(end).is_some_and(|token| token.is("FROM")))
+    }
+
+    /// Where the list of columns that is next ends: at its `FROM`, or with its query.
+    fn end_of_list(&self) -> usize {
         let mut depth = 0_usize;
         for at in self.at..self.tokens.len() {
             let token = &self.tokens[at];
@@ -295,16 +318,19 @@ impl<'a> Translator<'a, '_> {
             if token.is_sign("(") {
                 depth += 1;
             } else if token.is_sign(")") {
-                depth = depth.checked_sub(1)?;
+                match depth.checked_sub(1) {
+                    Some(outer) => depth = outer,
+                    None => return at,
+                }
             } else if depth == 0
-                && token.is("FROM")
+                && token.is_any(END_OF_LIST)
                 && !(before(1, &["DISTINCT"]) && before(2, &["IS", "NOT"]))
                 && !before(1, &["AS"])
             {
-                return Some(at);
+                return at;
             }
         }
-        None
+        self.tokens.len()
     }
 
     /// Looks ahead at how tables are joined: the conditions between them depend on it.
@@ -503,6 +529,9 @@ impl<'a> Translator<'a, '_> {
         let begin = self.at;
         let (name, mut parts, token) = self.qualified()?;
         let own = parts.pop().unwrap_or_default();
+        if arguments.is_empty() && own.eq_ignore_ascii_case("pg_show_all_settings") {
+            return self.settings_as_rows(&own.to_lowercase(), alias, out);
+        }
         let values: Option<Vec<&Expr>> = arguments.iter().map(Argument::value).collect();
         if let Some(values) = values
             && let Some(rows) = self.rows_of(token, &own.to_ascii_lowercase(), &values)?
@@ -521,6 +550,21 @@ impl<'a> Translator<'a, '_> {
         let own = unquoted(self.tokens[begin].text);
         let name = self.table_alias_copied(alias, out)?;
         self.scopes.add(Relation::new(name.unwrap_or(own), Source::Query(None)));
+        Ok(())
+    }
+
+    /// The function whose rows are those of `pg_settings`.
+    fn settings_as_rows(&mut self, own: &str, alias: Option<&TableAlias>, out: &mut Out<'a>) -> Step<()> {
+        const SETTINGS: &str = "pg_settings";
+        let open = self.sign("(")?;
+        self.sign(")")?;
+        let (given, _) = self.alias_taken(alias)?;
+        let name = given.unwrap_or_else(|| own.to_owned());
+        out.push(Out::made(format!("{SETTINGS} AS {}", quoted_name(&name)), open.start));
+        if !self.reads.iter().any(|read| read == SETTINGS) {
+            self.reads.push(SETTINGS.to_owned());
+        }
+        self.scopes.add(Relation::new(name, Source::Named(SETTINGS.to_owned())));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Statements and queries: their clauses, in the order of the text.
 
+use pgcatalog::function::JSONB_COLLATION;
 use sqltext::ast::{
     Cte, Delete, Distinct, Expr, FromTable, GroupByExpr, Insert, LimitClause, OrderBy, OrderByExpr,
     OrderByKind, OrderBySort, Query, SetExpr, Statement, TableWithJoins, Update, UpdateTableFromKind, Values,
@@ -8,9 +9,11 @@ use sqltext::ast::{
 use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
+use super::binding::Binding;
 use super::clauses::ORDER_WORDS;
 use super::numeric::Digits;
 use super::out::{Form, Out, call};
+use super::outputs::Output;
 use super::scope::{Relation, Source};
 use super::types::Told;
 use super::{Item, Made, Plain, Step, Stop, Translator, numeric};
@@ -190,7 +193,7 @@ impl<'a> Translator<'a, '_> {
         if !order.is_empty() {
             self.take_words(&["ORDER", "BY"]);
             self.begin_clause(None);
-            rows.order = Some(self.terms(order)?.0.sql());
+            rows.order = Some(self.terms(order, &[])?.0.sql());
             self.end_clause();
         }
         if let Some((limit, second)) = limit {
@@ -241,25 +244,30 @@ impl<'a> Translator<'a, '_> {
             out.push(self.body(&query.body, common)?);
             if let Some(order) = &query.order_by {
                 // That of several queries is of what they give.
-                if matches!(&*query.body, SetExpr::Select(_)) {
+                let outputs = if matches!(&*query.body, SetExpr::Select(_)) {
                     self.begin_clause(None);
-                }
-                out.push(self.order(order)?);
+                    std::mem::take(&mut self.outputs)
+                } else {
+                    let items = self.queries.last().and_then(Option::as_deref);
+                    Self::outputs_of_arms(items.unwrap_or_default())
+                };
+                out.push(self.order(order, &outputs)?);
                 self.end_clause();
             }
         }
         // PostgreSQL takes them in both orders.
         let locks_first = !query.locks.is_empty() && self.peek().is_some_and(|token| token.is("FOR"));
         if locks_first {
-            out.push(self.locking()?);
+            out.push(self.locking(query)?);
         }
-        if query.limit_clause.is_some() || query.fetch.is_some() {
+        // The tree knows nothing of `LIMIT ALL`.
+        if query.limit_clause.is_some() || query.fetch.is_some() || self.next_is_words(&["LIMIT", "ALL"]) {
             let (limits, known) = self.limited(query)?;
             counts = known;
             out.push(limits);
         }
         if !query.locks.is_empty() && !locks_first {
-            out.push(self.locking()?);
+            out.push(self.locking(query)?);
         }
         Ok((out, counts))
     }
@@ -425,7 +433,13 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    pub(super) fn group(&mut self, group: &GroupByExpr, out: &mut Out<'a>) -> Step<Vec<Node>> {
+    /// `outputs`: the columns that the query gives.
+    pub(super) fn group(
+        &mut self,
+        group: &GroupByExpr,
+        outputs: &[Output<'a>],
+        out: &mut Out<'a>,
+    ) -> Step<Vec<Node>> {
         let GroupByExpr::Expressions(terms, modifiers) = group else { return Err(Stop::Unknown) };
         if !modifiers.is_empty() {
             return Err(Stop::Unknown);
@@ -439,18 +453,18 @@ impl<'a> Translator<'a, '_> {
             if at > 0 {
                 self.pass_sign(",", out)?;
             }
-            let mut term = self.expression(term)?;
+            let mut term = self.group_term(term, outputs)?;
             nodes.push(term.take_node());
             out.push(term);
         }
         Ok(nodes)
     }
 
-    fn order(&mut self, order: &OrderBy) -> Step<Out<'a>> {
+    fn order(&mut self, order: &OrderBy, outputs: &[Output<'a>]) -> Step<Out<'a>> {
         let OrderByKind::Expressions(terms) = &order.kind else { return Err(Stop::Unknown) };
         let mut out = Out::default();
         self.pass_words(&["ORDER", "BY"], &mut out);
-        let (terms, nodes) = self.terms(terms)?;
+        let (terms, nodes) = self.terms(terms, outputs)?;
         if let Plain::Found(select) = &mut self.select
             && self.queries.len() == 1
         {
@@ -460,15 +474,26 @@ impl<'a> Translator<'a, '_> {
         Ok(out)
     }
 
-    /// Terms with the words of their order.
-    pub(super) fn terms(&mut self, terms: &[OrderByExpr]) -> Step<(Out<'a>, Vec<Order>)> {
+    /// Terms with the words of their order. `outputs`: the columns that a name may mean, where these are first.
+    pub(super) fn terms(
+        &mut self,
+        terms: &[OrderByExpr],
+        outputs: &[Output<'a>],
+    ) -> Step<(Out<'a>, Vec<Order>)> {
         let mut out = Out::default();
         let mut nodes = Vec::with_capacity(terms.len());
         for (at, term) in terms.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            let mut by = self.expression(&term.expr)?;
+            let mut by = self.order_term(term, outputs)?;
+            if by.ty == Some(SqlType::Interval) {
+                // What is stored is a text, which sorts otherwise.
+                by = call("interval_order", [by]);
+            } else if by.ty == Some(SqlType::Jsonb) {
+                by = by.left_of(Binding::Collate);
+                by.push_str(&format!(" COLLATE {JSONB_COLLATION}"));
+            }
             let (descending, nulls) =
                 (matches!(term.options.sort, Some(OrderBySort::Desc)), term.options.nulls_first.is_some());
             nodes.push(Order { by: by.take_node(), descending, nulls });

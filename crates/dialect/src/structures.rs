@@ -7,7 +7,7 @@ use store::value::Value;
 
 use super::binding::Binding;
 use super::out::{Form, Out, call};
-use super::{Step, Stop, Translator, numeric, types};
+use super::{Step, Stop, Translator, numeric, texts, types};
 use crate::lowered::Node;
 use sqltext::error::SqlError;
 
@@ -19,10 +19,6 @@ const AMBIGUOUS: &str = "42725";
 /// Whether values of this type are made of others.
 pub(super) fn is_structure(ty: Option<SqlType>) -> bool {
     ty.is_some_and(|ty| ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb))
-}
-
-pub(super) fn is_text(ty: SqlType) -> bool {
-    matches!(ty, SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name | SqlType::Xml)
 }
 
 fn is_integer(ty: SqlType) -> bool {
@@ -43,7 +39,8 @@ fn is_untyped(out: &Out<'_>) -> bool {
     open && out.ty.is_none()
 }
 
-/// The text of a JSON value (`->>`) as SQLite's `->>` gives it: a number or truth where it is compared with one.
+/// The text of a JSON value (`->>`) as SQLite's `->>` gives it: a truth where it is compared with one, a number where
+/// it is cast to one.
 pub(super) fn as_value(out: Out<'_>) -> Out<'_> {
     match *out.form {
         Form::Extract(value) => value,
@@ -51,12 +48,11 @@ pub(super) fn as_value(out: Out<'_>) -> Out<'_> {
     }
 }
 
-/// The two sides, a JSON value's text as a number where the other side is one.
+/// The two sides, a JSON value's text as a truth where the other side is one.
 pub(super) fn side_by_side<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'a>) {
-    let counts = |ty: Option<SqlType>| ty == Some(SqlType::Bool) || is_number(ty);
-    if counts(right.ty) {
+    if right.ty == Some(SqlType::Bool) {
         (as_value(left), right)
-    } else if counts(left.ty) {
+    } else if left.ty == Some(SqlType::Bool) {
         (left, as_value(right))
     } else {
         (left, right)
@@ -98,6 +94,9 @@ pub(super) fn json_part(out: Out<'_>) -> Out<'_> {
 fn part_of_type(out: Out<'_>) -> Out<'_> {
     match out.ty {
         Some(SqlType::Bool) => json_truth(out),
+        Some(ty) if ty.is_array() && texts::is_moment(ty.scalar()) => {
+            texts::in_json(out).wrapped("json(", ")").typed(SqlType::Json)
+        }
         Some(ty) if ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb) => {
             out.wrapped("json(", ")").typed(SqlType::Json)
         }
@@ -107,9 +106,8 @@ fn part_of_type(out: Out<'_>) -> Out<'_> {
         Some(SqlType::Float4 | SqlType::Float8 | SqlType::Numeric) => {
             out.wrapped("json(json_number(", "))").typed(SqlType::Json)
         }
-        Some(SqlType::Timestamp | SqlType::Timestamptz) => {
-            out.wrapped("replace(", ", ' ', 'T')").typed(SqlType::Text)
-        }
+        Some(ty) if texts::is_moment(ty) => texts::in_json(out),
+        Some(SqlType::Timetz) => numeric::shown(out),
         Some(SqlType::Bytea) => out.wrapped("cast_text(", ")").typed(SqlType::Text),
         _ => out,
     }
@@ -128,8 +126,9 @@ fn json_truth(out: Out<'_>) -> Out<'_> {
 /// A key of a JSON object, which is a text.
 fn json_key(out: Out<'_>) -> Out<'_> {
     match out.ty {
-        Some(SqlType::Bool) => numeric::shown(out),
-        Some(ty) if !is_text(ty) => call("cast_text", [out]).typed(SqlType::Text),
+        Some(SqlType::Bool | SqlType::Timetz) => numeric::shown(out),
+        Some(ty) if texts::is_moment(ty) => texts::in_json(out),
+        Some(ty) if !types::is_text(ty) => call("cast_text", [out]).typed(SqlType::Text),
         _ => out,
     }
 }
@@ -145,7 +144,12 @@ pub(super) fn argument_for<'a>(function: &str, at: usize, argument: Out<'a>) -> 
         "concat" | "concat_ws" if argument.ty == Some(SqlType::Bool) => {
             argument.wrapped("CASE (", ") WHEN 1 THEN 't' WHEN 0 THEN 'f' END").typed(SqlType::Text)
         }
-        "concat" | "concat_ws" | "quote_literal" | "quote_nullable" => numeric::shown(argument),
+        "concat" | "concat_ws" | "quote_literal" | "quote_nullable" => texts::float(numeric::shown(argument)),
+        "format" if at > 0 && texts::is_written(argument.ty) => numeric::shown(argument),
+        "array_to_string" if at == 0 && argument.ty == SqlType::Timestamptz.array() => {
+            let ty = argument.ty;
+            texts::zoned(argument).of_type(ty)
+        }
         "array_agg" => {
             let ty = argument.ty;
             array_part(argument).of_type(ty)
@@ -216,10 +220,10 @@ impl<'a> Translator<'a, '_> {
             return Ok(removal("jsonb_delete", left, right));
         }
         match right.ty {
-            Some(ty) if ty.is_array() && is_text(ty.scalar()) => {
+            Some(ty) if ty.is_array() && types::is_text(ty.scalar()) => {
                 Ok(removal("jsonb_delete_keys", left, right))
             }
-            Some(ty) if is_text(ty) || is_integer(ty) => Ok(removal("jsonb_delete", left, right)),
+            Some(ty) if types::is_text(ty) || is_integer(ty) => Ok(removal("jsonb_delete", left, right)),
             _ => Err(self.no_operator(&left, operator, &right)),
         }
     }
@@ -242,7 +246,7 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut right, texts)?;
             right.ty = Some(texts);
         }
-        let path = right.ty.is_some_and(|ty| ty.is_array() && is_text(ty.scalar()));
+        let path = right.ty.is_some_and(|ty| ty.is_array() && types::is_text(ty.scalar()));
         if left.ty != Some(SqlType::Jsonb) || !path {
             return Err(self.no_operator(&left, operator, &right));
         }
@@ -262,7 +266,7 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut right, wanted)?;
             right.ty = Some(wanted);
         }
-        let texts = right.ty.is_some_and(|ty| ty.is_array() != one && is_text(ty.scalar()));
+        let texts = right.ty.is_some_and(|ty| ty.is_array() != one && types::is_text(ty.scalar()));
         if left.ty != Some(SqlType::Jsonb) || !texts {
             return Err(self.no_operator(&left, operator, &right));
         }
@@ -299,7 +303,7 @@ impl<'a> Translator<'a, '_> {
             return self.joined_arrays(left, operator, right);
         }
         if left.ty == Some(SqlType::Jsonb) || right.ty == Some(SqlType::Jsonb) {
-            let texts = left.ty.is_some_and(is_text) || right.ty.is_some_and(is_text);
+            let texts = left.ty.is_some_and(types::is_text) || right.ty.is_some_and(types::is_text);
             if !texts {
                 return self.joined_json(left, operator, right);
             }
@@ -378,7 +382,7 @@ impl<'a> Translator<'a, '_> {
     /// value that it gives.
     pub(super) fn json_text(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Out<'a> {
         let path = matches!(&*right.form, Form::Literal(text) if text.starts_with('$'));
-        let value = self.infixed([left.clone(), right.clone()], operator).typed(SqlType::Text);
+        let value = self.infixed([left.clone(), right.clone()], operator).of_type(None);
         if path {
             return value;
         }
@@ -403,7 +407,7 @@ fn removal<'a>(function: &str, left: Out<'a>, right: Out<'a>) -> Out<'a> {
 
 /// The type of an array's elements that takes both.
 fn common_element(ours: SqlType, theirs: SqlType) -> Option<SqlType> {
-    if ours == theirs || (is_text(ours) && is_text(theirs)) {
+    if ours == theirs || (types::is_text(ours) && types::is_text(theirs)) {
         return Some(ours);
     }
     types::arithmetic(Some(ours), Some(theirs))

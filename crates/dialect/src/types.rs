@@ -13,6 +13,10 @@ pub(super) fn is_integer(ty: SqlType) -> bool {
     matches!(ty, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
 }
 
+pub(super) fn is_text(ty: SqlType) -> bool {
+    matches!(ty, SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name | SqlType::Xml)
+}
+
 pub(super) fn is_moment(ty: Option<SqlType>) -> bool {
     matches!(
         ty,
@@ -41,16 +45,16 @@ pub(super) fn widens(from: SqlType, to: SqlType) -> bool {
 pub(super) fn converts_on_assignment(from: Option<SqlType>, to: SqlType) -> bool {
     use SqlType::{
         Bool, Bpchar, Date, Float4, Float8, Int2, Int4, Int8, Name, Numeric, Text, Time, Timestamp,
-        Timestamptz, Varchar,
+        Timestamptz, Timetz, Varchar,
     };
     matches!(
         (from, to),
         (Some(Numeric | Float4 | Float8), Int2 | Int4 | Int8)
-            | (Some(Bool), Text | Varchar | Bpchar | Name)
+            | (Some(Bool | Timestamptz | Timetz), Text | Varchar | Bpchar | Name)
             | (Some(Timestamptz), Timestamp | Date | Time)
             | (Some(Timestamp), Timestamptz | Date | Time)
             | (Some(Date), Timestamp | Timestamptz)
-    )
+    ) || (from.is_some_and(SqlType::is_array) && is_text(to))
 }
 
 /// What is known of a value that is one of several results.
@@ -80,6 +84,11 @@ impl Told {
     /// Whether it is a literal, NULL or a parameter whose type nothing says.
     pub(super) fn is_open(self) -> bool {
         self.ty.is_none() && !self.unknown
+    }
+
+    /// Whether it is a text, or may be nothing else: where PostgreSQL takes a text or a number, a literal is a text.
+    pub(super) fn is_pattern(self) -> bool {
+        self.literal || self.ty.is_some_and(is_text)
     }
 
     pub(super) fn is_json(self) -> bool {
@@ -151,6 +160,33 @@ pub(super) fn moment_sides(
     let left_meant = if left.is_none() { beside(right) } else { None };
     let right_meant = if right.is_none() { beside(left) } else { None };
     (left_meant, right_meant)
+}
+
+/// Whether PostgreSQL has an operator of a moment or span and this other side. What is not known may be right.
+pub(super) fn has_moment_operator(left: Option<SqlType>, sign: &str, right: Option<SqlType>) -> bool {
+    use SqlType::{Date, Int2, Int4, Interval, Time, Timestamp, Timestamptz, Timetz};
+    let (Some(left), Some(right)) = (left, right) else { return sign != "%" };
+    if [left, right].iter().any(|ty| matches!(ty, SqlType::Text | SqlType::Unknown | Timetz)) {
+        return true;
+    }
+    let span = |ty| matches!(ty, Interval | Time);
+    let calendar = |ty| matches!(ty, Date | Timestamp | Timestamptz);
+    let days = |ty| matches!(ty, Int2 | Int4);
+    let number = |ty| arithmetic(Some(ty), Some(ty)).is_some();
+    match sign {
+        "+" => {
+            let (whole, other) = if calendar(right) { (right, left) } else { (left, right) };
+            let spans = span(left) && span(right) && (left, right) != (Time, Time);
+            spans || (calendar(whole) && span(other)) || (whole == Date && days(other))
+        }
+        "-" => {
+            let spans = span(left) && span(right);
+            spans || (calendar(left) && (span(right) || calendar(right))) || (left == Date && days(right))
+        }
+        "*" => (span(left) && number(right)) || (number(left) && span(right)),
+        "/" => span(left) && number(right),
+        _ => false,
+    }
 }
 
 /// What a sum or difference of moments is.

@@ -40,6 +40,8 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The answer to a wrong use of a command that only test builds have.
+    #[cfg(debug_assertions)]
     pub(crate) const fn client_error(message: &'static str) -> Self {
         Self::ClientError(Cow::Borrowed(message))
     }

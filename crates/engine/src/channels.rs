@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use sql::{Allowance, Held, SqlError};
 
-use crate::limits::{INBOX_BYTES_MAX, LISTENED_BYTES, NOTIFICATION_BYTES};
+use crate::limits::{INBOX_BYTES_MAX, LISTENED_BYTES, NOTIFICATION_BYTES, NOTIFICATIONS_SENT_BYTES};
 
 /// Something that was announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub(crate) struct Inbox {
 
 #[derive(Debug)]
 struct Waiting {
-    notifications: VecDeque<Notification>,
+    /// Each with what it takes of the session's allowance.
+    notifications: VecDeque<(Notification, usize)>,
     bytes: usize,
     /// What they take of the session's allowance.
     held: Held,
@@ -63,17 +64,32 @@ impl Inbox {
         self.listened.lock().check_room(channel.len() + LISTENED_BYTES)
     }
 
-    /// Whether something waits, or was lost.
-    #[inline]
-    pub(crate) fn take(&self) -> Result<VecDeque<Notification>, Overflown> {
+    /// Whether some were lost.
+    pub(crate) fn is_overflown(&self) -> bool {
         // Relaxed: the lock orders it.
-        if self.overflown.load(Ordering::Relaxed) {
+        self.overflown.load(Ordering::Relaxed)
+    }
+
+    /// What waits, the oldest first: about so much as is sent at once. The rest is counted here until its session can
+    /// send it, for here is the limit.
+    #[inline]
+    pub(crate) fn take(&self) -> Result<Vec<Notification>, Overflown> {
+        if self.is_overflown() {
             return Err(Overflown);
         }
         let mut waiting = self.waiting.lock();
-        waiting.bytes = 0;
-        waiting.held.set(0);
-        Ok(std::mem::take(&mut waiting.notifications))
+        let (mut taken, mut bytes, mut shares) = (Vec::new(), 0, 0);
+        while bytes < NOTIFICATIONS_SENT_BYTES
+            && let Some((notification, share)) = waiting.notifications.pop_front()
+        {
+            bytes += notification.payload.len() + NOTIFICATION_BYTES;
+            shares += share;
+            taken.push(notification);
+        }
+        waiting.bytes -= bytes;
+        let held = waiting.held.bytes() - shares;
+        waiting.held.set(held);
+        Ok(taken)
     }
 
     /// `listeners` is how many share the payload.
@@ -82,14 +98,16 @@ impl Inbox {
             let mut waiting = self.waiting.lock();
             let payload = notification.payload.len();
             waiting.bytes += payload + NOTIFICATION_BYTES;
-            let held = waiting.held.try_add(payload / listeners + NOTIFICATION_BYTES);
-            if waiting.bytes > INBOX_BYTES_MAX || held.is_err() {
+            let share = payload / listeners + NOTIFICATION_BYTES;
+            let held = waiting.held.try_add(share);
+            if self.is_overflown() || waiting.bytes > INBOX_BYTES_MAX || held.is_err() {
                 // What is lost here would leave a stale copy there: the session ends, and its client starts again.
                 self.overflown.store(true, Ordering::Relaxed);
                 waiting.notifications = VecDeque::new();
+                waiting.bytes = 0;
                 waiting.held.set(0);
             } else {
-                waiting.notifications.push_back(notification.clone());
+                waiting.notifications.push_back((notification.clone(), share));
             }
         }
         (self.wake)();
@@ -184,6 +202,29 @@ mod tests {
         channels.notify(7, "b", "y");
         assert_eq!((heard(&one), heard(&two)), (vec![], vec!["a:x".to_owned()]));
         assert_eq!(channels.listeners.lock().len(), 1);
+    }
+
+    /// What waits is taken in pieces, in order; the rest still counts.
+    #[test]
+    fn much_that_waits_is_taken_in_pieces() {
+        let channels = Channels::default();
+        let inbox = inbox();
+        channels.listen("a", &inbox);
+        (0..1_000).for_each(|n| channels.notify(1, "a", &format!("{n:01000}")));
+        let mut heard: Vec<String> = Vec::new();
+        let first = inbox.take().unwrap();
+        assert!(first.len() < 100 && inbox.waiting.lock().held.bytes() > 800_000);
+        heard.extend(first.iter().map(|heard| heard.payload.to_string()));
+        loop {
+            let more = inbox.take().unwrap();
+            if more.is_empty() {
+                break;
+            }
+            heard.extend(more.iter().map(|heard| heard.payload.to_string()));
+        }
+        assert_eq!(heard, (0..1_000).map(|n| format!("{n:01000}")).collect::<Vec<_>>());
+        let waiting = inbox.waiting.lock();
+        assert_eq!((waiting.bytes, waiting.held.bytes()), (0, 0));
     }
 
     #[test]

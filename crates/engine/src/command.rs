@@ -1,5 +1,7 @@
 //! What the memcached commands mean.
 
+use std::sync::Arc;
+
 use store::{
     Absence, ComingItem, Edit, Edited, Expect, Expiry, InPlace, Item, ItemMeta, ItemSink, Mark, Outcome,
     Store, Touch, WriteError,
@@ -9,12 +11,13 @@ use sql::Invalidation;
 
 use crate::activity::Happening;
 use crate::answer::Answer;
+use crate::buses::KeyChange;
 use crate::counters::Counter;
 use crate::exptime::expiry;
-use crate::latency::Class;
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
 use crate::observe::status;
+use crate::on_key::answer_of;
 use crate::privilege::Command;
 use crate::session::Session;
 use crate::thread_context::{Route, ThreadContext};
@@ -52,13 +55,6 @@ impl Verb {
 /// memcached's words.
 const FLUSH_REFUSED: Answer = Answer::NotAllowed("flush_all not allowed");
 
-macro_rules! fault_point {
-    ($point:literal, $key:expr) => {
-        #[cfg(feature = "testing")]
-        crate::testing::pass($point, $key);
-    };
-}
-
 impl Session {
     /// Gives the value of `key` to `sink`; says whether there is one.
     #[inline]
@@ -68,31 +64,27 @@ impl Session {
         key: &[u8],
         sink: &mut impl ItemSink,
     ) -> Result<bool, Answer> {
-        self.allow_key(context, key, Command::Get)?;
-        fault_point!("get", key);
-        let began = context.begin_timed();
-        let route = context.route(key);
-        let found = match route.key {
-            Ok(key) if route.table.may_withhold() && route.answers_missing(key) => Err(Absence::Missing),
-            Ok(key) => route.engine.store.find_item(route.table, key, route.now, sink),
-            // Text that is no key of the table names no row.
-            Err(_) => Err(Absence::Missing),
-        };
-        let hit = found.is_ok();
-        if let Err(why @ (Absence::Ended | Absence::Flushed)) = found {
-            route.count(if why == Absence::Ended { Counter::GetExpired } else { Counter::GetFlushed });
-        }
-        route.count_get(hit);
-        if !hit && route.table.reads_through() {
-            context.missed = true;
-        }
-        if context.is_observed() {
-            context.observe_fetch(key, hit);
-        }
-        if let Some(began) = began {
-            context.end_timed(began, Class::GET);
-        }
-        Ok(hit)
+        self.on_key(context, key, Command::Get, |context| {
+            let route = context.route(key);
+            let found = match route.key {
+                Ok(key) if route.table.may_withhold() && route.answers_missing(key) => Err(Absence::Missing),
+                Ok(key) => route.engine.store.find_item(route.table, key, route.now, sink),
+                // Text that is no key of the table names no row.
+                Err(_) => Err(Absence::Missing),
+            };
+            let hit = found.is_ok();
+            if let Err(why @ (Absence::Ended | Absence::Flushed)) = found {
+                route.count(if why == Absence::Ended { Counter::GetExpired } else { Counter::GetFlushed });
+            }
+            route.count_get(hit);
+            if !hit && route.table.reads_through() {
+                context.missed = true;
+            }
+            if context.is_observed() {
+                context.observe_fetch(key, hit);
+            }
+            Ok(hit)
+        })
     }
 
     /// Gives the value of `key` to `sink` and the row a new deadline; says whether there is one.
@@ -103,23 +95,23 @@ impl Session {
         key: &[u8],
         sink: &mut impl ItemSink,
     ) -> Result<bool, Answer> {
-        self.allow_key(context, key, Command::GetAndTouch)?;
-        let route = context.route(key);
-        let hit = match &route.key {
-            Ok(key) if route.table.may_withhold() && route.answers_missing(key) => false,
-            Ok(key) => get_and_touch(&route, key, exptime, sink)?,
-            Err(_) => false,
-        };
-        route.count_get(hit);
-        route.count(Counter::CmdTouch);
-        route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
-        if !hit && route.table.reads_through() {
-            context.missed = true;
-        }
-        if context.is_observed() {
-            context.observe_fetch(key, hit);
-        }
-        Ok(hit)
+        self.on_key(context, key, Command::GetAndTouch, |context| {
+            let route = context.route(key);
+            let hit = match &route.key {
+                Ok(key) if route.table.may_withhold() && route.answers_missing(key) => false,
+                Ok(key) => get_and_touch(&route, key, exptime, sink)?,
+                Err(_) => false,
+            };
+            route.count_get(hit);
+            route.count_touch(hit);
+            if !hit && route.table.reads_through() {
+                context.missed = true;
+            }
+            if context.is_observed() {
+                context.observe_fetch(key, hit);
+            }
+            Ok(hit)
+        })
     }
 
     /// The storage commands.
@@ -207,26 +199,20 @@ impl Session {
         bytes: usize,
         store: impl FnOnce(&Route<'_>) -> Result<Answer, Answer>,
     ) -> Answer {
-        if let Err(refusal) = self.allow_key(context, key, verb.command()) {
-            return refusal;
-        }
-        fault_point!("store", key);
-        let began = context.begin_timed();
-        let route = context.route(key);
-        route.spoil_fetch();
-        route.count(Counter::CmdSet);
-        let answer = match store(&route) {
-            Ok(answer) => answer,
-            Err(answer) => refuse_store(&route, verb == Verb::Set, answer),
-        };
-        if context.is_observed() {
-            let (command, status) = (verb.name(), status(&answer));
-            context.observe(key, Seen::Stored { command, status, bytes, exptime });
-        }
-        if let Some(began) = began {
-            context.end_timed(began, Class::SET);
-        }
-        answer
+        answer_of(self.on_key(context, key, verb.command(), |context| {
+            let route = context.route(key);
+            route.spoil_fetch();
+            route.count(Counter::CmdSet);
+            let answer = match store(&route) {
+                Ok(answer) => answer,
+                Err(answer) => refuse_store(&route, verb == Verb::Set, answer),
+            };
+            if context.is_observed() {
+                let (command, status) = (verb.name(), status(&answer));
+                context.observe(key, Seen::Stored { command, status, bytes, exptime });
+            }
+            Ok(answer)
+        }))
     }
 
     /// Removes what a storage command would have replaced, had it not been malformed: the peer believes that the old
@@ -243,105 +229,59 @@ impl Session {
     /// `delete`.
     #[inline]
     pub fn delete(&self, context: &mut ThreadContext, key: &[u8]) -> Answer {
-        if let Err(refusal) = self.allow_key(context, key, Command::Delete) {
-            return refusal;
-        }
-        fault_point!("delete", key);
-        let began = context.begin_timed();
-        let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
-        let route = context.route(key);
-        route.spoil_fetch();
-        let outcome = match route.key {
-            Ok(key) => route.engine.store.delete(route.table, key, Expect::Anything, route.now),
-            Err(_) => Ok(Outcome::Missing),
-        };
-        let answer = match outcome {
-            Ok(Outcome::Done(_)) => {
-                route.count(Counter::DeleteHits);
-                Answer::Deleted
+        answer_of(self.on_key(context, key, Command::Delete, |context| {
+            let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
+            let route = context.route(key);
+            route.spoil_fetch();
+            let outcome = match route.key {
+                Ok(key) => route.engine.store.delete(route.table, key, Expect::Anything, route.now)?,
+                Err(_) => Outcome::Missing,
+            };
+            let receipt = route.tell(KeyChange::Delete);
+            let deleted = matches!(outcome, Outcome::Done(_));
+            route.count(if deleted { Counter::DeleteHits } else { Counter::DeleteMisses });
+            if context.is_observed() {
+                let bytes = bytes.filter(|_| deleted);
+                context.observe(key, Seen::Deleted { command: "delete", bytes });
             }
-            Ok(_) => {
-                route.count(Counter::DeleteMisses);
-                Answer::NotFound
+            if receipt.is_some() {
+                context.receipt = receipt;
             }
-            Err(error) => error.into(),
-        };
-        if context.is_observed() {
-            let bytes = bytes.filter(|_| answer == Answer::Deleted);
-            context.observe(key, Seen::Deleted { command: "delete", bytes });
-        }
-        if let Some(began) = began {
-            context.end_timed(began, Class::DELETE);
-        }
-        answer
+            Ok(if deleted { Answer::Deleted } else { Answer::NotFound })
+        }))
     }
 
     /// `incr` and `decr`: `incr` wraps at 2^64, `decr` stops at 0.
     pub fn arithmetic(&self, context: &mut ThreadContext, incr: bool, key: &[u8], delta: u64) -> Answer {
-        if let Err(refusal) = self.allow_key(context, key, Command::Arithmetic) {
-            return refusal;
-        }
-        fault_point!("arithmetic", key);
-        let began = context.begin_timed();
-        let route = context.route(key);
-        let Ok(key) = route.key else {
-            route.count(if incr { Counter::IncrMisses } else { Counter::DecrMisses });
-            return Answer::NotFound;
-        };
-        let mut result = None;
-        // A number is changed in place. It stays stale, and a client that refreshes it keeps its lease.
-        let how = Edit { mark: Mark::Same, ..Edit::default() };
-        let outcome = route.engine.store.edit_item(route.table, key, &how, route.now, &mut |old, new| {
-            result = number::step(old, !incr, delta, new);
-            if result.is_some() { Edited::New } else { Edited::Refused }
-        });
-        let answer = match (outcome, result) {
-            (Ok(Outcome::Done(_)), Some(number)) => {
-                route.count(if incr { Counter::IncrHits } else { Counter::DecrHits });
-                Answer::Number(number)
+        answer_of(self.on_key(context, key, Command::Arithmetic, |context| {
+            let route = context.route(key);
+            let answer = match route.key {
+                Ok(key) => step(&route, incr, key, delta)?,
+                Err(_) => Answer::NotFound,
+            };
+            match answer {
+                Answer::Number(_) => route.count_arithmetic(!incr, true),
+                Answer::NotFound => route.count_arithmetic(!incr, false),
+                _ => {}
             }
-            (Ok(Outcome::Left), _) => Answer::NotANumber,
-            (Ok(_), _) => {
-                route.count(if incr { Counter::IncrMisses } else { Counter::DecrMisses });
-                Answer::NotFound
-            }
-            (Err(error), _) => error.into(),
-        };
-        if let Some(began) = began {
-            context.end_timed(began, Class::OTHER);
-        }
-        answer
+            Ok(answer)
+        }))
     }
 
     /// `touch`.
     pub fn touch(&self, context: &mut ThreadContext, key: &[u8], exptime: i64) -> Answer {
-        if let Err(refusal) = self.allow_key(context, key, Command::Touch) {
-            return refusal;
-        }
-        fault_point!("touch", key);
-        let began = context.begin_timed();
-        let route = context.route(key);
-        route.count(Counter::CmdTouch);
-        let store = &route.engine.store;
-        let outcome = match route.key {
-            Ok(key) => store.touch(route.table, key, expiry(store, exptime), route.now),
-            Err(_) => Ok(Outcome::Missing),
-        };
-        let answer = match outcome {
-            Ok(Outcome::Done(_)) => {
-                route.count(Counter::TouchHits);
-                Answer::Touched
-            }
-            Ok(_) => {
-                route.count(Counter::TouchMisses);
-                Answer::NotFound
-            }
-            Err(error) => error.into(),
-        };
-        if let Some(began) = began {
-            context.end_timed(began, Class::OTHER);
-        }
-        answer
+        answer_of(self.on_key(context, key, Command::Touch, |context| {
+            let route = context.route(key);
+            let store = &route.engine.store;
+            let outcome = match route.key {
+                Ok(key) => store.touch(route.table, key, expiry(store, exptime), route.now),
+                Err(_) => Ok(Outcome::Missing),
+            };
+            let touched = matches!(outcome, Ok(Outcome::Done(_)));
+            route.count_touch(touched);
+            outcome?;
+            Ok(if touched { Answer::Touched } else { Answer::NotFound })
+        }))
     }
 
     /// `flush_all`: what memcached can reach and was stored until now, or until a moment to come, is gone.
@@ -349,25 +289,28 @@ impl Session {
         if let Err(refusal) = self.allow_flush(context) {
             return refusal;
         }
+        context.timed(Command::FlushAll, |context| self.flush(context, delay))
+    }
+
+    fn flush(&self, context: &mut ThreadContext, delay: Option<i64>) -> Answer {
         context.count(Counter::CmdFlush, 1);
-        let engine = context.engine();
+        let engine = Arc::clone(context.engine());
         if !engine.options.flush_enabled {
             return FLUSH_REFUSED;
         }
         let store = &engine.store;
         let began = store.clock().precise_ns();
+        engine.note_flush_that_came();
         let catalog = store.catalog();
         for table in catalog.tables().filter(|table| table.def().is_flushed()) {
             engine.sources.spoil_fetches(table, None);
         }
-        let reached = catalog.tables().filter(|table| table.def().is_flushed());
-        let rows = reached.map(|table| table.stats().rows).sum();
+        let rows = engine.rows_reached();
         let at = match expiry(store, delay.unwrap_or(0)) {
             Expiry::At(moment) => Some(moment),
             Expiry::Now | Expiry::Table | Expiry::Never | Expiry::Kept(_) | Expiry::KeptOr(_) => None,
         };
-        store.flush_reachable(at);
-        engine.activity.invalidations.keep(Happening {
+        let flush = Happening {
             who: self.who("memcached"),
             statement: delay.map_or_else(|| "flush_all".into(), |delay| format!("flush_all {delay}").into()),
             parameters: None,
@@ -375,8 +318,14 @@ impl Session {
             how: Invalidation::Flushed,
             // One to come does nothing yet.
             rows: if at.is_some() { 0 } else { rows },
-            took_ns: Some(store.clock().precise_ns().saturating_sub(began)),
-        });
+            took_ns: None,
+        };
+        engine.flush_to_come.announce(at.map(|at| (at, flush.clone())), || store.flush_reachable(at));
+        let took_ns = Some(store.clock().precise_ns().saturating_sub(began));
+        engine.activity.invalidations.keep(Happening { took_ns, ..flush });
+        if at.is_none() {
+            context.receipt = engine.tell_flush();
+        }
         Answer::Ok
     }
 
@@ -390,6 +339,22 @@ impl Session {
 /// nothing else: some read the first three numbers of the line, some the last three, some want one word. Our own is in
 /// `stats`.
 pub(crate) const VERSION: &str = "1.6.45";
+
+/// Adds to a number, or takes away.
+fn step(route: &Route<'_>, incr: bool, key: &[u8], delta: u64) -> Result<Answer, Answer> {
+    let mut result = None;
+    // A number is changed in place. It stays stale, and a client that refreshes it keeps its lease.
+    let how = Edit { mark: Mark::Same, ..Edit::default() };
+    let outcome = route.engine.store.edit_item(route.table, key, &how, route.now, &mut |old, new| {
+        result = number::step(old, !incr, delta, new);
+        if result.is_some() { Edited::New } else { Edited::Refused }
+    })?;
+    Ok(match (outcome, result) {
+        (Outcome::Done(_), Some(number)) => Answer::Number(number),
+        (Outcome::Left, _) => Answer::NotANumber,
+        _ => Answer::NotFound,
+    })
+}
 
 /// Gives the value of a row to `sink`, and the row a new deadline, in one step: a version that was replaced in between
 /// is read again. Says whether there is a row.

@@ -13,8 +13,9 @@ use sql::{Account, Executor, Invalidation, Limits, RuleRunner, SqlError, ViewRun
 use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::access::AccessControl;
-use crate::activity::{Activity, Happening, Who};
+use crate::activity::{Activity, FlushToCome, Happening, Who};
 use crate::advisory::Locks;
+use crate::buses::Buses;
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
 use crate::json;
@@ -82,6 +83,8 @@ pub struct Engine {
     pub access: AccessControl,
     /// The databases behind the cache.
     pub sources: Sources,
+    /// The buses on which caches tell one another what is not valid any more.
+    pub buses: Buses,
     /// What all SQL sessions hold between their statements.
     pub(crate) held: Arc<Account>,
     /// The counters of every thread context ever made. Taken for a moment, and only to make a context or to sum up.
@@ -108,6 +111,7 @@ pub struct Engine {
     /// When it started, by the wall clock.
     pub(crate) started_ms: i64,
     pub(crate) activity: Activity,
+    pub(crate) flush_to_come: FlushToCome,
 }
 
 impl Engine {
@@ -121,6 +125,7 @@ impl Engine {
         let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
         let counts_prefixes = options.stat_delimiter.is_some();
         let activity = Activity::new(store.clock());
+        let flush_to_come = FlushToCome::of_earlier(store.flush_to_come());
         let locks = Locks::new(store.clock().clone());
         let engine = Self {
             store,
@@ -134,6 +139,7 @@ impl Engine {
             locks,
             access,
             sources: Sources::default(),
+            buses: Buses::default(),
             contexts: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),
@@ -147,6 +153,7 @@ impl Engine {
             ticked_ns: AtomicU64::new(started_ns),
             started_ms,
             activity,
+            flush_to_come,
         };
         engine.watchers.set(Watched::PREFIXES, counts_prefixes);
         Arc::new(engine)
@@ -238,6 +245,8 @@ impl Engine {
     pub fn tick_with_pauses(&self, pause: &mut Pause<'_>) {
         self.locks.tick();
         self.sources.tick();
+        self.buses.tick();
+        self.note_flush_that_came();
         self.store.tick_with_pauses(pause);
         self.announce();
         self.notify_evictions();

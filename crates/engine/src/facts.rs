@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use auth::New;
 use sql::{
-    DefaultGrants, Grant, HistoryFacts, Holder, Invalidation, InvalidationFacts, LockCall, LockFacts,
-    RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts, SourceColumn,
-    SourceFacts, SourceNote, SourceRows, SqlError, StatementFacts,
+    BusFacts, DefaultGrants, Grant, HistoryFacts, Holder, Invalidation, InvalidationFacts, LockCall,
+    LockFacts, NodeFacts, RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts,
+    SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError, StatementFacts,
 };
 
 use store::definition::{MaterializedDef, ServerDef, TableDef};
@@ -23,6 +23,18 @@ impl Server for Engine {
 
     fn sources(&self) -> Vec<SourceFacts> {
         self.sources.all()
+    }
+
+    fn buses(&self) -> Vec<BusFacts> {
+        self.buses.facts()
+    }
+
+    fn nodes(&self) -> Vec<NodeFacts> {
+        self.buses.nodes()
+    }
+
+    fn bus_applied(&self, name: &str, sequence: u64, wait: Duration) -> Option<bool> {
+        self.buses.applied(name, sequence, wait)
     }
 
     fn check_source(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError> {

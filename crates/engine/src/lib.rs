@@ -30,9 +30,11 @@ mod access;
 mod activity;
 mod advisory;
 mod answer;
+mod buses;
 mod channels;
 mod command;
 mod counters;
+mod distrust;
 mod engine;
 mod exptime;
 mod facts;
@@ -44,6 +46,7 @@ mod meta;
 mod metrics;
 mod number;
 mod observe;
+mod on_key;
 mod operator;
 mod owned;
 mod parameters;
@@ -59,7 +62,8 @@ mod sources;
 mod sql_session;
 mod statement;
 mod stats;
-#[cfg(feature = "testing")]
+mod telling;
+#[cfg(debug_assertions)]
 pub mod testing;
 mod thread_context;
 mod versioned;
@@ -68,9 +72,11 @@ mod watch;
 pub use access::{AccessControl, KeepRoles};
 pub use answer::Answer;
 pub use auth;
+pub use buses::{Bus, Buses, KeyChange, Operation, Outbox, Receipt, Said, TableName};
 pub use channels::{Notification, Overflown};
 pub use command::Verb;
 pub use counters::{Counter, Totals};
+pub use distrust::{Distrust, Lag, LagVerdict};
 pub use engine::{Engine, EngineOptions};
 pub use fetches::{FetchBatch, FetchQueue, Fetched, FetchedRow, Waiter, Wake, WantedKey};
 pub use latency::Spread;
@@ -98,9 +104,9 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
-    Cancel, ColumnDescription, EncryptionFacts, Executor, Identity, Look, Notice, Piece, Rights, RowSink,
-    RuleRunner, SettingFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError, SqlType,
-    TransactionStatus, ViewRunner, give_memory_back, note_freed, split_statements,
+    BusFacts, Cancel, ColumnDescription, EncryptionFacts, Executor, Identity, Look, NodeFacts, Notice, Piece,
+    Rights, RowSink, RuleRunner, SettingFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError,
+    SqlType, TransactionStatus, ViewRunner, give_memory_back, note_freed, split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{

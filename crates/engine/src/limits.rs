@@ -91,6 +91,9 @@ pub(crate) const PREFIXES_MAX: usize = 10_000;
 /// Bytes of notifications that wait for one session. Beyond, it is closed.
 pub(crate) const INBOX_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes of notifications that are made replies of at once; the rest waits where it is counted.
+pub(crate) const NOTIFICATIONS_SENT_BYTES: usize = 64 << 10;
+
 /// What a notification takes beside its payload.
 pub(crate) const NOTIFICATION_BYTES: usize = 64;
 
@@ -176,3 +179,20 @@ pub(crate) const FETCH_ROUNDS_MAX: usize = 10;
 
 /// Bytes of a result that are kept back while rows may be missing: a statement by keys gives few, and a scan goes on.
 pub(crate) const FETCH_SURE_BYTES: usize = 64 << 10;
+
+/// How long a client that invalidates waits for the bus: an election among three servers of NATS may take longer, and
+/// then the client hears that the others will be told later.
+pub(crate) const ACKNOWLEDGE_NS: u64 = 2_000_000_000;
+
+/// Operations of one table that wait for a bus; of more, all rows are told. As many as a source's changes name one by
+/// one: beyond, emptying the table is cheaper than looking for each.
+pub(crate) const OUTBOX_KEYS_MAX: usize = 10_000;
+
+/// Bytes of these: a key has 250, a statement up to 64 KiB.
+pub(crate) const OUTBOX_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of what one transaction tells: NATS takes messages up to a megabyte, with what is around it.
+pub(crate) const PARCEL_BYTES_MAX: usize = 512 << 10;
+
+/// How often all rows of a table are made stale again because others wrote some of them meanwhile, before they go.
+pub(crate) const DISTRUST_TRIES: usize = 5;

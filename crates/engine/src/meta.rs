@@ -12,7 +12,6 @@ use store::{
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::exptime::{expiry, seconds_ahead};
-use crate::latency::Class;
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
 use crate::privilege::Command;
@@ -192,6 +191,15 @@ impl Condition {
     }
 }
 
+/// What other caches are told of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// To remove it.
+    Delete,
+    /// To mark it as stale.
+    Stale,
+}
+
 /// What `md` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaDelete {
@@ -205,6 +213,17 @@ pub struct MetaDelete {
     pub exptime: Option<i64>,
     /// The CAS of what is left.
     pub own_cas: Option<u64>,
+}
+
+impl MetaDelete {
+    /// What other caches are to do with their row, whether there was one here or not. One that is named by its version
+    /// is this cache's: they are told if it was here. None: nothing happened.
+    pub(crate) fn told(&self, done: &MetaDone) -> Option<Told> {
+        if self.compare.is_some() && !matches!(done, MetaDone::Done(_)) {
+            return None;
+        }
+        Some(if self.invalidate && !self.empty { Told::Stale } else { Told::Delete })
+    }
 }
 
 /// What `ma` and the arithmetic of the binary protocol ask for.
@@ -290,27 +309,24 @@ impl Session {
         asked: &MetaGet,
         sink: &mut impl MetaSink,
     ) -> Result<MetaGot, Answer> {
-        self.allow_key(context, key, asked.command())?;
-        let began = context.begin_timed();
-        let route = context.route(key);
         if asked.fetched {
-            return route.meta_get(asked, sink);
+            self.allow_key(context, key, asked.command())?;
+            return context.route(key).meta_get(asked, sink);
         }
-        route.count(Counter::CmdMeta);
-        let got = route.meta_get(asked, sink)?;
-        let hit = !matches!(got, MetaGot::Miss | MetaGot::Fetch);
-        route.count_get(hit);
-        if asked.exptime.is_some() {
-            route.count(Counter::CmdTouch);
-            route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
-        }
-        if context.is_observed() {
-            context.observe_fetch(key, hit);
-        }
-        if let Some(began) = began {
-            context.end_timed(began, Class::GET);
-        }
-        Ok(got)
+        self.on_key(context, key, asked.command(), |context| {
+            let route = context.route(key);
+            route.count(Counter::CmdMeta);
+            let got = route.meta_get(asked, sink)?;
+            let hit = !matches!(got, MetaGot::Miss | MetaGot::Fetch);
+            route.count_get(hit);
+            if asked.exptime.is_some() {
+                route.count_touch(hit);
+            }
+            if context.is_observed() {
+                context.observe_fetch(key, hit);
+            }
+            Ok(got)
+        })
     }
 
     /// `ms`.
@@ -368,12 +384,13 @@ impl Session {
 
     /// `me`: what is known of an item, without counting as a use.
     pub fn meta_debug(&self, context: &mut ThreadContext, key: &[u8]) -> Result<Option<MetaDebug>, Answer> {
-        self.allow_key(context, key, Command::Get)?;
-        let route = context.route(key);
-        route.count(Counter::CmdMeta);
-        let Ok(key) = route.key else { return Ok(None) };
-        let looked = route.engine.store.look(route.table, key, route.now, false);
-        Ok(looked.map(|(meta, hits)| MetaDebug { item: route.describe(&meta, hits), size: meta.size }))
+        self.on_key(context, key, Command::Get, |context| {
+            let route = context.route(key);
+            route.count(Counter::CmdMeta);
+            let Ok(key) = route.key else { return Ok(None) };
+            let looked = route.engine.store.look(route.table, key, route.now, false);
+            Ok(looked.map(|(meta, hits)| MetaDebug { item: route.describe(&meta, hits), size: meta.size }))
+        })
     }
 }
 

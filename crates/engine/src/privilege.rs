@@ -2,6 +2,8 @@
 
 use sql::{Privileges, Rights};
 
+use crate::latency::Class;
+
 /// What a session may be asked to do. Every entry of [`crate::Session`] names one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -139,6 +141,17 @@ impl Command {
             Self::Watch => "watch",
             Self::Configure => "an operator's command",
             Self::Shutdown => "shutdown",
+        }
+    }
+
+    /// The class of its times.
+    #[inline]
+    pub(crate) const fn class(self) -> Class {
+        match self {
+            Self::Get | Self::GetAndTouch | Self::GetOrMake => Class::GET,
+            Self::Set | Self::Add | Self::Replace => Class::SET,
+            Self::Delete | Self::Invalidate => Class::DELETE,
+            _ => Class::OTHER,
         }
     }
 

@@ -90,7 +90,7 @@ impl Session {
         if let Err(Answer::NotAllowed(message)) = self.allow(Command::Sql) {
             return Err(refused("42501", message.to_owned()));
         }
-        #[cfg(feature = "testing")]
+        #[cfg(debug_assertions)]
         crate::testing::pass("sql", asked.bytes());
         let statement = std::str::from_utf8(asked.bytes()).map_err(|error| {
             refused("22021", format!("statement is not UTF-8 at byte {}", error.valid_up_to()))
@@ -118,6 +118,8 @@ impl Session {
         let (result, took) = counted.run(store, executor, statement, sampled || slow.is_on(), |executor| {
             executor.execute_text(session, &text, (&parameters, &[]), cancel, &mut rows)
         });
+        let told = session.take_told();
+        let receipt = if told.is_empty() { None } else { engine.tell(told, (None, None)) };
         if let Some(took) = took.filter(|_| sampled) {
             context.note_statement_time(Class::MEMCACHED_SQL.of_statement(&result), took);
         }
@@ -130,6 +132,7 @@ impl Session {
                 engine.activity.invalidations.keep(happening);
             }
         }
+        context.receipt = receipt;
         result
     }
 }

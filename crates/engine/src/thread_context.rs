@@ -8,6 +8,7 @@ use store::{Catalog, Foreseen, Prefetched, Table, Tick, Use};
 
 use crate::activity::{Counted, KnownStatements};
 use crate::answer::Answer;
+use crate::buses::Receipt;
 use crate::counters::{Counter, Counters};
 use crate::engine::Engine;
 use crate::latency::Class;
@@ -33,6 +34,8 @@ pub struct ThreadContext {
     pub(crate) watched: Watched,
     /// The last lookup missed a row that its source may have.
     pub(crate) missed: bool,
+    /// What the last command has to wait for before it is answered: a bus.
+    pub(crate) receipt: Option<Arc<Receipt>>,
     /// The descriptor of the connection that is served, for those who watch.
     pub(crate) connection: i32,
 }
@@ -62,6 +65,7 @@ impl ThreadContext {
             until_timed: [TIMED_COMMANDS, TIMED_STATEMENTS],
             watched: Watched::NOTHING,
             missed: false,
+            receipt: None,
             connection: 0,
         }
     }
@@ -246,6 +250,22 @@ impl Route<'_> {
     #[inline]
     pub(crate) fn count(&self, counter: Counter) {
         self.counters.add(counter, 1);
+    }
+
+    /// Counts a deadline that was to change.
+    pub(crate) fn count_touch(&self, hit: bool) {
+        self.count(Counter::CmdTouch);
+        self.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
+    }
+
+    /// Counts a number that was to change.
+    pub(crate) fn count_arithmetic(&self, decrement: bool, hit: bool) {
+        self.count(match (decrement, hit) {
+            (false, true) => Counter::IncrHits,
+            (false, false) => Counter::IncrMisses,
+            (true, true) => Counter::DecrHits,
+            (true, false) => Counter::DecrMisses,
+        });
     }
 
     /// Counts a key that was asked for, for the server and for its table.

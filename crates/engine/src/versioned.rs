@@ -4,12 +4,12 @@
 use store::{ComingItem, Expect, InPlace, Outcome, Touch};
 
 use crate::answer::Answer;
+use crate::buses::KeyChange;
 use crate::command::refuse_store;
 use crate::counters::Counter;
 use crate::exptime::expiry;
-use crate::latency::Class;
 use crate::limits::CONTENDED_ROUNDS;
-use crate::meta::{Condition, MetaArithmetic, MetaDelete, MetaDone, MetaSet};
+use crate::meta::{Condition, MetaArithmetic, MetaDelete, MetaDone, MetaSet, Told};
 use crate::observe::status;
 use crate::privilege::Command;
 use crate::session::Session;
@@ -83,28 +83,25 @@ impl Session {
         bytes: usize,
         store: impl FnOnce(&Route<'_>) -> Result<MetaDone, Answer>,
     ) -> Result<MetaDone, Answer> {
-        self.allow_key(context, key, asked.command())?;
-        let began = context.begin_timed();
-        let route = context.route(key);
-        route.spoil_fetch();
-        route.count(Counter::CmdSet);
-        let done = store(&route)
-            .map_err(|refusal| refuse_store(&route, asked.condition == Condition::Always, refusal));
-        if context.is_observed() {
-            let status = match &done {
-                Ok(MetaDone::Done(_)) => "stored",
-                Ok(MetaDone::Exists) => "exists",
-                Ok(MetaDone::NotFound) => "not_found",
-                Ok(MetaDone::NotStored) => "not_stored",
-                Err(refusal) => status(refusal),
-            };
-            let (command, exptime) = (asked.condition.name(), asked.exptime);
-            context.observe(key, Seen::Stored { command, status, bytes, exptime });
-        }
-        if let Some(began) = began {
-            context.end_timed(began, Class::SET);
-        }
-        done
+        self.on_key(context, key, asked.command(), |context| {
+            let route = context.route(key);
+            route.spoil_fetch();
+            route.count(Counter::CmdSet);
+            let done = store(&route)
+                .map_err(|refusal| refuse_store(&route, asked.condition == Condition::Always, refusal));
+            if context.is_observed() {
+                let status = match &done {
+                    Ok(MetaDone::Done(_)) => "stored",
+                    Ok(MetaDone::Exists) => "exists",
+                    Ok(MetaDone::NotFound) => "not_found",
+                    Ok(MetaDone::NotStored) => "not_stored",
+                    Err(refusal) => status(refusal),
+                };
+                let (command, exptime) = (asked.condition.name(), asked.exptime);
+                context.observe(key, Seen::Stored { command, status, bytes, exptime });
+            }
+            done
+        })
     }
 
     /// Removes a key, or only the version with this CAS.
@@ -125,25 +122,33 @@ impl Session {
         asked: &MetaDelete,
         command: &'static str,
     ) -> Result<MetaDone, Answer> {
-        self.allow_key(context, key, asked.command())?;
-        let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
-        let began = context.begin_timed();
-        let route = context.route(key);
-        route.spoil_fetch();
-        let done = route.meta_delete(asked)?;
-        match done {
-            MetaDone::Done(_) => route.count(Counter::DeleteHits),
-            MetaDone::NotFound => route.count(Counter::DeleteMisses),
-            MetaDone::NotStored | MetaDone::Exists => {}
-        }
-        if context.is_observed() {
-            let bytes = bytes.filter(|_| matches!(done, MetaDone::Done(_)));
-            context.observe(key, Seen::Deleted { command, bytes });
-        }
-        if let Some(began) = began {
-            context.end_timed(began, Class::DELETE);
-        }
-        Ok(done)
+        self.on_key(context, key, asked.command(), |context| {
+            let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
+            let route = context.route(key);
+            route.spoil_fetch();
+            let done = route.meta_delete(asked)?;
+            let receipt = asked.told(&done).and_then(|told| {
+                route.tell(match told {
+                    Told::Delete => KeyChange::Delete,
+                    Told::Stale => {
+                        KeyChange::Stale(asked.exptime.and_then(|exptime| route.seconds_until(exptime)))
+                    }
+                })
+            });
+            match done {
+                MetaDone::Done(_) => route.count(Counter::DeleteHits),
+                MetaDone::NotFound => route.count(Counter::DeleteMisses),
+                MetaDone::NotStored | MetaDone::Exists => {}
+            }
+            if context.is_observed() {
+                let bytes = bytes.filter(|_| matches!(done, MetaDone::Done(_)));
+                context.observe(key, Seen::Deleted { command, bytes });
+            }
+            if receipt.is_some() {
+                context.receipt = receipt;
+            }
+            Ok(done)
+        })
     }
 
     /// Adds to a number, or takes away; may make a missing one.
@@ -153,24 +158,16 @@ impl Session {
         key: &[u8],
         asked: &MetaArithmetic,
     ) -> Result<MetaDone, Answer> {
-        self.allow_key(context, key, asked.command())?;
-        let began = context.begin_timed();
-        let route = context.route(key);
-        let done = route.meta_arithmetic(asked)?;
-        let (hits, misses) = if asked.decrement {
-            (Counter::DecrHits, Counter::DecrMisses)
-        } else {
-            (Counter::IncrHits, Counter::IncrMisses)
-        };
-        match done {
-            MetaDone::Done(_) => route.count(hits),
-            MetaDone::NotFound => route.count(misses),
-            MetaDone::NotStored | MetaDone::Exists => {}
-        }
-        if let Some(began) = began {
-            context.end_timed(began, Class::OTHER);
-        }
-        Ok(done)
+        self.on_key(context, key, asked.command(), |context| {
+            let route = context.route(key);
+            let done = route.meta_arithmetic(asked)?;
+            match done {
+                MetaDone::Done(_) => route.count_arithmetic(asked.decrement, true),
+                MetaDone::NotFound => route.count_arithmetic(asked.decrement, false),
+                MetaDone::NotStored | MetaDone::Exists => {}
+            }
+            Ok(done)
+        })
     }
 
     /// As [`Session::touch`]; says which version has the new deadline, if there is one.
@@ -180,12 +177,12 @@ impl Session {
         key: &[u8],
         exptime: i64,
     ) -> Result<Option<Touched>, Answer> {
-        self.allow_key(context, key, Command::Touch)?;
-        let route = context.route(key);
-        route.count(Counter::CmdTouch);
-        let touched = route.touch_version(exptime)?;
-        route.count(if touched.is_some() { Counter::TouchHits } else { Counter::TouchMisses });
-        Ok(touched)
+        self.on_key(context, key, Command::Touch, |context| {
+            let route = context.route(key);
+            let touched = route.touch_version(exptime);
+            route.count_touch(matches!(touched, Ok(Some(_))));
+            touched
+        })
     }
 }
 

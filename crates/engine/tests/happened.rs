@@ -138,6 +138,39 @@ fn each_second_and_each_minute_is_a_point() {
     assert_eq!(bench.sql("SELECT count(*) AS n FROM sqlcached_history WHERE resolution = 1"), r#"{"n":300}"#);
 }
 
+/// A flush with a time to come was listed once, with 0 rows, and no word said later how many went.
+#[test]
+fn a_flush_to_come_is_listed_with_its_rows_when_they_go() {
+    let mut bench = Bench::new();
+    let asked = "SELECT statement AS s, rows AS n FROM sqlcached_invalidations ORDER BY at, n";
+    for number in 0..500 {
+        bench.set(&format!("x{number}"), b"1");
+    }
+    assert_eq!(Session::local().flush_all(&mut bench.context, Some(2)), Answer::Ok);
+    let to_come = r#"{"s":"flush_all 2","n":0}"#;
+    bench.pass(16);
+    assert_eq!(bench.sql(asked), to_come);
+    bench.pass(32);
+    assert_eq!(bench.sql(asked), format!("{to_come}\n{}", r#"{"s":"flush_all 2","n":500}"#));
+    bench.pass(64);
+    // Another takes the place of one that has not come.
+    for number in 0..7 {
+        bench.set(&format!("y{number}"), b"1");
+    }
+    Session::local().flush_all(&mut bench.context, Some(3));
+    bench.pass(20);
+    Session::local().flush_all(&mut bench.context, Some(4));
+    bench.pass(200);
+    let listed = bench.sql("SELECT sum(rows) AS rows, count(*) AS n FROM sqlcached_invalidations");
+    assert_eq!(listed, r#"{"rows":507,"n":5}"#);
+    // So does one that is at once.
+    Session::local().flush_all(&mut bench.context, Some(3));
+    bench.pass(20);
+    Session::local().flush_all(&mut bench.context, None);
+    bench.pass(100);
+    assert_eq!(bench.sql("SELECT count(*) AS n FROM sqlcached_invalidations"), r#"{"n":7}"#);
+}
+
 #[test]
 fn invalidations_name_who_and_what() {
     let mut bench = Bench::new();

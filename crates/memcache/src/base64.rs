@@ -30,6 +30,11 @@ pub(crate) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Letters of so many bytes.
+pub(crate) fn letters(bytes: usize) -> usize {
+    bytes.div_ceil(3).saturating_mul(4)
+}
+
 /// Decodes into the front of `buffer`. `None`: it is no base64 in its one right form, is empty, or is too long.
 pub(crate) fn decode<'b>(text: &[u8], buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let (groups, odd) = text.as_chunks::<4>();

@@ -20,8 +20,8 @@ pub enum Malformed {
     ValueTooLarge,
     /// A line longer than the limit; where it ends is unknown, so the connection is closed.
     LineTooLong,
-    /// A request of HTTP: somebody took this for a web server. Closed without an answer, so that no page of a
-    /// browser's attacker learns anything from it.
+    /// A request of HTTP: somebody took this for a web server. Closed; what is answered is for the server to say, which
+    /// knows where HTTP is spoken.
     Http,
     /// `delete` with arguments that it does not take.
     DeleteUsage,

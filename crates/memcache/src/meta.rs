@@ -161,10 +161,14 @@ impl<'a> Meta<'a> {
         Ok(options)
     }
 
+    /// Whether the key is to be base64.
+    pub(crate) fn has_encoded_key(&self) -> bool {
+        self.flags().any(|(letter, _)| letter == b'b')
+    }
+
     /// Whether the key is base64, as it must be with `b`.
     pub(crate) fn check_key(&mut self) -> Result<(), Malformed> {
-        let base64 = self.flags().any(|(letter, _)| letter == b'b');
-        self.key.base64 = base64;
+        self.key.base64 = self.has_encoded_key();
         if self.key.base64 && base64::decode(self.key.text, &mut [0; KEY_MAX]).is_none() {
             return Err(Malformed::MetaKey);
         }

@@ -4,7 +4,7 @@ use crate::frame::{Frame, Parsed};
 use crate::meta::{Key, Meta, MetaOptions, Mode, Verb};
 use crate::request::Request;
 use crate::token::{self, LINE_END, Words, data_length};
-use crate::{Limits, Malformed, Then};
+use crate::{Limits, Malformed, Then, base64};
 
 /// The key and the flags of a line, all looked at.
 fn read<'a>(
@@ -13,8 +13,12 @@ fn read<'a>(
     text: Option<&'a [u8]>,
     words: &'a [u8],
 ) -> Result<(Meta<'a>, MetaOptions), Malformed> {
-    let text = text.filter(|text| token::is_key(text, limits.key_max)).ok_or(Malformed::CommandLine)?;
+    let longest = base64::letters(limits.key_max);
+    let text = text.filter(|text| token::is_key(text, longest)).ok_or(Malformed::CommandLine)?;
     let mut meta = Meta { key: Key::plain(text), words };
+    if text.len() > limits.key_max && !meta.has_encoded_key() {
+        return Err(Malformed::CommandLine);
+    }
     let checked = meta.check(verb).and_then(|options| meta.check_key().map(|()| options));
     match checked {
         Ok(options) => Ok((meta, options)),

@@ -1,80 +1,45 @@
-//! Words that cannot be a name without quotes.
+//! Words of PostgreSQL's language: one line a word in `keywords.txt`.
+//!
+//! `word category bare`, where category is that of `pg_get_keywords()`, and bare says whether the word can be a
+//! column's label without `AS`.
 
-/// In order, so that they can be searched.
-pub(crate) const KEYWORDS: &[&str] = &[
-    "all",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "index",
-    "initially",
-    "intersect",
-    "into",
-    "leading",
-    "limit",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "session_user",
-    "some",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "values",
-    "when",
-    "where",
-    "window",
-    "with",
-];
+use std::sync::LazyLock;
 
-/// Whether a name needs quotes for being a word of the language.
+/// A word, as `pg_get_keywords()` tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keyword {
+    pub(crate) word: &'static str,
+    /// `U`: any name, `C`: no function's, `T`: only a function's or a type's, `R`: none.
+    pub(crate) category: &'static str,
+    /// It can be a label without `AS`.
+    pub(crate) bare: bool,
+}
+
+impl Keyword {
+    /// What its category means, in PostgreSQL's words.
+    pub(crate) fn meaning(&self) -> &'static str {
+        match self.category {
+            "U" => "unreserved",
+            "C" => "unreserved (cannot be function or type name)",
+            "T" => "reserved (can be function or type name)",
+            _ => "reserved",
+        }
+    }
+}
+
+/// All of them in order, so that they can be searched.
+pub(crate) static KEYWORDS: LazyLock<Vec<Keyword>> =
+    LazyLock::new(|| include_str!("keywords.txt").lines().filter_map(keyword).collect());
+
+fn keyword(line: &'static str) -> Option<Keyword> {
+    let mut words = line.split(' ');
+    Some(Keyword { word: words.next()?, category: words.next()?, bare: words.next()? == "t" })
+}
+
+/// Whether a name needs quotes for being a word of the language, as PostgreSQL has it.
 pub(crate) fn is_keyword(name: &str) -> bool {
-    KEYWORDS.binary_search(&name).is_ok()
+    let known = KEYWORDS.binary_search_by_key(&name, |keyword| keyword.word).ok();
+    known.and_then(|at| KEYWORDS.get(at)).is_some_and(|keyword| keyword.category != "U")
 }
 
 #[cfg(test)]
@@ -82,8 +47,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keywords_are_in_order() {
-        assert!(KEYWORDS.is_sorted());
-        assert!(is_keyword("order") && !is_keyword("page_id"));
+    fn every_line_is_understood() {
+        assert_eq!(KEYWORDS.len(), include_str!("keywords.txt").lines().count());
+        assert!(KEYWORDS.is_sorted_by_key(|keyword| keyword.word));
+        assert!(KEYWORDS.iter().all(|keyword| ["U", "C", "T", "R"].contains(&keyword.category)));
+        assert!(
+            is_keyword("order") && is_keyword("timestamp") && !is_keyword("page_id") && !is_keyword("name")
+        );
     }
 }

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advisory;
+pub mod began;
 mod effect;
 pub mod function;
 mod keywords;
@@ -30,6 +31,7 @@ pub mod sequence;
 pub mod session;
 pub mod shape;
 pub mod system;
+mod words;
 pub mod zone;
 
 pub use effect::Effect;

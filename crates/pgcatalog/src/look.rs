@@ -2,8 +2,9 @@
 
 use store::definition::SqlType;
 use store::scalar::interval::{Interval, Style};
-use store::scalar::moment;
 use store::scalar::zone::Zone;
+use store::scalar::{Refusal, array, moment};
+use store::value::Value;
 
 /// What a session wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,23 @@ impl Look {
 
     /// How a value of a type is shown, where it is not as it is kept.
     pub fn shown(&self, type_oid: u32, text: &str) -> Option<String> {
-        match SqlType::of_oid(type_oid)? {
+        let ty = SqlType::of_oid(type_oid)?;
+        if !ty.is_array() {
+            return self.value_shown(ty, text);
+        }
+        let element = ty.scalar();
+        if !matches!(element, SqlType::Timestamptz | SqlType::Interval) {
+            return None;
+        }
+        let change = |text: String| Ok(Value::Text(self.value_shown(element, &text).unwrap_or(text)));
+        match array::each_text(text, SqlType::Text, change) {
+            Ok(Value::Text(array)) => Some(array),
+            _ => None,
+        }
+    }
+
+    fn value_shown(&self, ty: SqlType, text: &str) -> Option<String> {
+        match ty {
             SqlType::Timestamptz => zoned(self.zone?, text),
             SqlType::Interval if self.style != Style::Postgres => {
                 Interval::parse(text).ok().map(|span| span.write_as(self.style))
@@ -34,11 +51,16 @@ impl Look {
 }
 
 /// A moment with the offset of its zone; none for what is no moment.
-pub(crate) fn zoned(zone: Zone, text: &str) -> Option<String> {
+fn zoned(zone: Zone, text: &str) -> Option<String> {
     let us = moment::micros_of(text).ok()??;
+    write_zoned(zone, us).ok()
+}
+
+/// A moment as a zone's clock shows it, with its offset.
+pub(crate) fn write_zoned(zone: Zone, us: i64) -> Result<String, Refusal> {
     let ahead = zone.ahead(us);
-    let local = moment::write_timestamp(us + ahead).ok()?;
-    Some(format!("{local}{}", offset(ahead / 1_000_000)))
+    let local = moment::write_timestamp(us + ahead)?;
+    Ok(local + &offset(ahead / 1_000_000))
 }
 
 /// `+02`, `-05:30`, `+00:53:28`

@@ -27,16 +27,19 @@ struct Statement {
     given: Numbers,
     /// Who gives it.
     identity: Option<Arc<Identity>>,
+    /// It may only read.
+    read_only: bool,
     /// Why it was refused a number where only a text can be returned.
     refused: Option<SqlError>,
 }
 
-/// Begins to note what a statement of somebody is given.
-pub fn begin(identity: &Arc<Identity>) {
+/// Begins to note what a statement of somebody is given. `read_only`: it may only read, so it is given nothing.
+pub fn begin(identity: &Arc<Identity>, read_only: bool) {
     STATEMENT.with_borrow_mut(|statement| {
         let statement = statement.get_or_insert_default();
         statement.given.clear();
         statement.refused = None;
+        statement.read_only = read_only;
         statement.identity = Some(Arc::clone(identity));
     });
 }
@@ -56,6 +59,7 @@ pub fn end() -> Option<Numbers> {
     STATEMENT.with_borrow_mut(|statement| {
         let statement = statement.as_mut()?;
         statement.identity = None;
+        statement.read_only = false;
         (!statement.given.is_empty()).then(|| std::mem::take(&mut statement.given))
     })
 }
@@ -103,6 +107,19 @@ pub fn allow_number(table: &Table) -> Result<(), SqlError> {
         let error = denied(&name_of_numbers(def).unwrap_or_default());
         statement.refused = Some(error.clone());
         Err(error)
+    })
+}
+
+/// Refuses what changes a sequence to a statement that may only read.
+fn check_writable(function: &str) -> Result<(), SqlError> {
+    STATEMENT.with_borrow_mut(|statement| match statement {
+        Some(statement) if statement.read_only => {
+            let message = format!("cannot execute {function}() in a read-only transaction");
+            let error = SqlError::new(state::READ_ONLY, message);
+            statement.refused = Some(error.clone());
+            Err(error)
+        }
+        _ => Ok(()),
     })
 }
 
@@ -187,6 +204,7 @@ impl Source {
 
     /// The next number, for the statement under way.
     pub(crate) fn next(&self, store: &Store) -> Result<i64, SqlError> {
+        check_writable("nextval")?;
         STATEMENT.with_borrow_mut(|statement| {
             let Some(statement) = statement else { return Ok(()) };
             let Some(identity) = statement.asked() else { return Ok(()) };
@@ -212,6 +230,7 @@ impl Source {
 
     /// Goes on behind this number, or with it if it was not given out.
     pub(crate) fn set(&self, store: &Store, number: i64, called: bool) -> Result<(), SqlError> {
+        check_writable("setval")?;
         let (name, least, greatest) = match self {
             Self::Own(own) => (own.def().own_name(), own.def().min, own.def().max),
             Self::Column(table) => (table.def().own_name(), 1, i64::MAX),

@@ -13,11 +13,28 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 pub fn encode(type_oid: u32, format: Format, datum: Datum<'_>, out: &mut Vec<u8>) -> Result<(), ValueError> {
     match format {
         Format::Text => {
+            let datum = fitting(type_oid, datum)?;
             write_text(type_oid, datum, out);
             Ok(())
         }
         Format::Binary => write_binary(type_oid, datum, out),
     }
+}
+
+/// A number that an integer of the type can be: a column of 64 bits may hold a larger one, and SQLite computes with
+/// floats where integers end. A driver that reads such a text fails, or takes it for another number.
+#[inline]
+fn fitting(type_oid: u32, datum: Datum<'_>) -> Result<Datum<'_>, ValueError> {
+    let fits = match (type_oid, datum) {
+        (oid::INT4, Datum::Integer(number)) => i32::try_from(number).is_ok(),
+        (oid::INT2, Datum::Integer(number)) => i16::try_from(number).is_ok(),
+        (oid::INT8 | oid::INT4 | oid::INT2, Datum::Real(number)) => {
+            let number = exactly(number).ok_or_else(|| ValueError::range(type_oid))?;
+            return fitting(type_oid, Datum::Integer(number));
+        }
+        _ => true,
+    };
+    if fits { Ok(datum) } else { Err(ValueError::range(type_oid)) }
 }
 
 #[inline]
@@ -74,7 +91,7 @@ fn write_characters(type_oid: u32, text: &str, out: &mut Vec<u8>) {
 }
 
 /// A moment as PostgreSQL writes it: the minutes of its offset only where there are some.
-fn with_short_offset(text: &str) -> &str {
+pub(crate) fn with_short_offset(text: &str) -> &str {
     match text.strip_suffix(":00") {
         Some(short) if matches!(short.as_bytes(), [.., b'+' | b'-', _, _]) => short,
         _ => text,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::datum::{Datum, Format, ValueError};
-use crate::encode::encode;
+use crate::encode::{encode, with_short_offset};
 use crate::oid;
 
 /// One element of the JSON.
@@ -115,6 +115,9 @@ pub(crate) fn write_text(element_oid: u32, json: &str, out: &mut Vec<u8>) -> boo
                 out.push(if matches!(*plain, "0" | "false") { b'f' } else { b't' });
             }
             Element::Plain(text) => write_element(text, out),
+            Element::Text(text) if element_oid == oid::TIMESTAMPTZ || element_oid == oid::TIMETZ => {
+                write_element(with_short_offset(text), out);
+            }
             Element::Text(text) => write_element(text, out),
         }
     }

@@ -150,7 +150,7 @@ impl Acceptor {
         };
         let mut unproved = None;
         if session.is_stranger() {
-            unproved = Unproved::admit(&self.shared, self.shared.engine.store().now());
+            unproved = Unproved::admit(&self.shared, self.shared.engine.store().now(), address_of(&fd));
             if unproved.is_none() {
                 refuse(&fd, TOO_MANY);
                 return;

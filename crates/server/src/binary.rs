@@ -35,9 +35,10 @@ impl RequestLoop {
                 Parsed::Complete { request, consumed } => {
                     run.progress = true;
                     let goes_on = self.execute_binary(connection, &request);
-                    if connection.awaits_rows {
-                        // It is executed again when its row has come.
-                        connection.stalled = true;
+                    if connection.statement.is_some() {
+                        // One that awaits a row is executed again when that has come; another is executed.
+                        run.consumed += if connection.awaits_rows { 0 } else { consumed };
+                        connection.stalled = run.consumed < input.len();
                         break;
                     }
                     run.consumed += consumed;
@@ -114,6 +115,11 @@ impl RequestLoop {
                     request.id.answer(&binary::Answer::default(), &mut self.out);
                 }
                 return ControlFlow::Break(());
+            }
+            Command::Delete | Command::Flush { .. } => {
+                let start = self.out.len();
+                self.execute_rare_binary(connection, request);
+                self.after_telling_in_frames(connection, start, request.id);
             }
             _ => self.execute_rare_binary(connection, request),
         }

@@ -21,14 +21,18 @@ pub struct Config {
     pub tls: Option<TlsMaterial>,
     /// The path of a Unix socket.
     pub unix_socket: Option<PathBuf>,
+    /// Whether it starts without the Unix socket where that is in use, and there is an address.
+    pub unix_optional: bool,
     /// The permissions of the Unix socket; it is never wider, not for an instant.
     pub unix_socket_mode: u32,
     /// TCP addresses of the PostgreSQL listener; loopback only, as long as there is no authentication.
     pub sql_addresses: Vec<SocketAddr>,
     /// The path of the PostgreSQL listener's Unix socket. Its permissions are those of `unix_socket`.
     pub sql_socket: Option<PathBuf>,
-    /// Whether it starts without an address or socket for SQL that is in use.
+    /// Whether it starts without an address for SQL that is in use.
     pub sql_optional: bool,
+    /// The same for its socket.
+    pub sql_socket_optional: bool,
     /// TCP addresses of the HTTP listener; others than loopback ones where the rules ask for a password.
     pub http_addresses: Vec<SocketAddr>,
     /// Whether it starts without an address for HTTP that is in use.
@@ -66,10 +70,12 @@ impl Default for Config {
             transports: Vec::new(),
             tls: None,
             unix_socket: None,
+            unix_optional: false,
             unix_socket_mode: 0o700,
             sql_addresses: Vec::new(),
             sql_socket: None,
             sql_optional: false,
+            sql_socket_optional: false,
             http_addresses: Vec::new(),
             http_optional: false,
             http_hosts: Vec::new(),

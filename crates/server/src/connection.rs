@@ -363,6 +363,11 @@ impl Connection {
         ticks_between(self.active, now)
     }
 
+    /// Whether it still wants what happens, although it has said its last word: a watcher has nothing more to say.
+    pub(crate) fn listens(&self) -> bool {
+        self.watching.is_some() && !self.hung_up
+    }
+
     /// What it does, in memcached's words.
     pub(crate) fn state(&self) -> &'static str {
         if self.watching.is_some() {

@@ -229,7 +229,8 @@ impl RequestLoop {
         if !connection.closing && (connection.stalled || connection.readable) {
             return Next::Again;
         }
-        let finished = connection.closing || connection.socket.ended || self.shared.is_draining();
+        let ended = connection.socket.ended && !connection.listens();
+        let finished = connection.closing || ended || self.shared.is_draining();
         if finished && connection.socket.output_waiting() == 0 { Next::Close } else { Next::Wait }
     }
 
@@ -391,6 +392,12 @@ impl RequestLoop {
                     connection.keys_done = 0;
                     run.progress = true;
                 }
+                Parsed::Malformed { reply: Malformed::Http, .. } if !connection.is_known => {
+                    self.turn_away(Stranger::Http);
+                    run.consumed = input.len();
+                    connection.closing = true;
+                    break;
+                }
                 Parsed::Incomplete { .. } | Parsed::Malformed { .. }
                     if self.is_stranger(connection, rest) =>
                 {
@@ -442,16 +449,25 @@ impl RequestLoop {
     /// Whether a connection begins with another protocol. Only its first bytes are asked: later the same may be the
     /// rest of a value whose length was wrong.
     #[cold]
-    fn is_stranger(&self, connection: &mut Connection, first: &[u8]) -> bool {
+    fn is_stranger(&mut self, connection: &mut Connection, first: &[u8]) -> bool {
         if connection.is_known {
             return false;
         }
         let Some(stranger) = Stranger::on_memcached_port(first) else {
-            connection.is_known = first.len() >= STRANGER_BYTES;
+            // No command begins with a capital; HTTP's requests do, and are known by the end of their line.
+            let may_be_http = first.first().is_some_and(u8::is_ascii_uppercase);
+            connection.is_known = first.len() >= STRANGER_BYTES && !may_be_http;
             return false;
         };
-        self.shared.strangers.mention(stranger, self.context.now());
+        self.turn_away(stranger);
         true
+    }
+
+    /// Tells a peer of another protocol where that is spoken; the connection is closed.
+    #[cold]
+    fn turn_away(&mut self, stranger: Stranger) {
+        self.shared.strangers.mention(stranger, self.context.now());
+        stranger.answer(&self.shared.ports, &mut self.out);
     }
 
     #[inline]
@@ -465,7 +481,10 @@ impl RequestLoop {
             Request::GetAndTouch { exptime, keys, cas } => {
                 return self.retrieve(connection, keys, cas, Some(exptime), budget);
             }
-            Request::Delete { key, noreply } => (connection.session.delete(&mut self.context, key), noreply),
+            Request::Delete { key, noreply } => {
+                let answer = connection.session.delete(&mut self.context, key);
+                return self.answer_telling(connection, &answer, noreply);
+            }
             Request::Arithmetic { incr, key, delta, noreply } => {
                 (connection.session.arithmetic(&mut self.context, incr, key, delta), noreply)
             }
@@ -473,7 +492,8 @@ impl RequestLoop {
                 (connection.session.touch(&mut self.context, key, exptime), noreply)
             }
             Request::FlushAll { delay, noreply } => {
-                (connection.session.flush_all(&mut self.context, delay), noreply)
+                let answer = connection.session.flush_all(&mut self.context, delay);
+                return self.answer_telling(connection, &answer, noreply);
             }
             Request::MetaGet(meta) => return self.meta_get(connection, &meta),
             Request::MetaSet { meta, value } => {
@@ -494,6 +514,18 @@ impl RequestLoop {
             write_answer(&answer, &mut self.out);
         }
         Executed::Whole
+    }
+
+    /// Answers a command of which other caches may hear.
+    #[inline]
+    fn answer_telling(&mut self, connection: &mut Connection, answer: &Answer, noreply: bool) -> Executed {
+        if noreply {
+            self.do_not_wait();
+            return Executed::Whole;
+        }
+        let start = self.out.len();
+        write_answer(answer, &mut self.out);
+        self.after_telling(connection, start)
     }
 
     /// `get`, `gets`, `gat` and `gats`: key by key, so that any number of keys and any size of values leaves this
@@ -596,7 +628,11 @@ impl RequestLoop {
         match request {
             Request::Version => compose(&Reply::Version(connection.session.version()), out),
             Request::Quit => return Executed::Last,
-            Request::MetaDelete(meta) => meta::delete(&connection.session, &mut self.context, meta, out),
+            Request::MetaDelete(meta) => {
+                let start = out.len();
+                meta::delete(&connection.session, &mut self.context, meta, out);
+                return self.after_telling(connection, start);
+            }
             Request::MetaArithmetic(meta) => {
                 meta::arithmetic(&connection.session, &mut self.context, meta, out);
             }

@@ -2,7 +2,6 @@
 //! it. Each step takes some microseconds, so a worker has them.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use engine::auth::scram::{SCRAM, SCRAM_PLUS};
 use engine::auth::{Peer, Protocol, Proving};
@@ -13,7 +12,7 @@ use memcache::login::PLAIN;
 use crate::connection::{Connection, HeldAnswer, Sasl};
 use crate::dialogue::RequestLoop;
 use crate::origin::{MEMCACHED, Place, address_of, failed};
-use crate::pace::{milliseconds, ticks};
+use crate::pace::{milliseconds, wait_ticks};
 
 impl RequestLoop {
     /// Says which mechanisms there are, the best one first.
@@ -104,7 +103,7 @@ impl RequestLoop {
         let wait_ms = self.shared.engine.access.count_failure(address, milliseconds(since));
         let mut bytes = Vec::new();
         id.refuse(Status::NotAllowed, &mut bytes);
-        let wait = ticks(Duration::from_millis(wait_ms));
+        let wait = wait_ticks(wait_ms);
         connection.hold_answer(HeldAnswer { bytes, since, wait });
         connection.statement = Some(Cancel::new());
     }

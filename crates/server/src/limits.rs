@@ -224,6 +224,10 @@ const _: () = assert!(IDLE_BUFFER_BYTES + 1024 < 8 << 10);
 /// left must find one. A scraper keeps one open, a page six.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
 
+/// How long an HTTP connection that does nothing keeps its place where all are taken: a client that has just come, or
+/// has just got an answer, may be about to ask.
+pub(crate) const HTTP_IDLE_SAFE: Duration = Duration::from_secs(1);
+
 /// Bytes of the head of an HTTP request; browsers send one or two KiB.
 pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 << 10;
 
@@ -251,3 +255,7 @@ pub(crate) const STRANGER_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// With so many bytes it is certain which protocol a connection begins with.
 pub(crate) const STRANGER_BYTES: usize = 8;
+
+/// After so long without a byte the kernel asks whether a peer that only listens is still there: a minute after its end
+/// nobody answers for it any more.
+pub(crate) const LISTENER_ASKED_AFTER: Duration = Duration::from_mins(1);

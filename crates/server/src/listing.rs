@@ -6,7 +6,7 @@
 
 use engine::{KeyDump, ListedKey, ThreadContext};
 use memcache::event::{DumpItem, cachedump, metadump, mgdump};
-use memcache::{Dump, Reply};
+use memcache::{Dump, KEY_MAX, Reply};
 
 use crate::limits::{DUMP_STEPS_PER_TURN, SEND_AT_BYTES, SLAB_CLASS};
 
@@ -75,10 +75,14 @@ impl Dumping {
     }
 }
 
-/// Appends a key to a list; false if the list has no way to write it.
+/// Appends a key to a list; false if the list has no way to write it, or no client could send what it writes: SQL can
+/// give a row a key that is longer than memcached's, or empty.
 fn write_key(form: Form, key: &ListedKey<'_>, out: &mut Vec<u8>) -> bool {
     let ListedKey { key, expires_at, used_at, cas, fetched, size, value_bytes } = *key;
     let item = DumpItem { key, expires_at, used_at, cas, fetched, class: SLAB_CLASS, size, value_bytes };
+    if key.is_empty() || key.len() > KEY_MAX {
+        return false;
+    }
     match form {
         Form::Metadump => metadump(&item, out),
         Form::Mgdump => mgdump(&item, out),

@@ -156,6 +156,7 @@ impl RequestLoop {
         match connection.session.watch(&self.context, wish, end) {
             Ok(Some(watching)) => {
                 connection.watching = Some(watching);
+                connection.socket.notice_silent_end();
                 self.settle(Ok(Reply::Ok))
             }
             Ok(None) => self.settle(Ok(Reply::NotAllowed(Dump::Watch))),

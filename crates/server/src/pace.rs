@@ -27,6 +27,11 @@ pub(crate) fn ticks(duration: Duration) -> u64 {
     duration.as_secs() * TICKS_PER_SECOND + u64::from(duration.subsec_nanos()) / TICK_NS
 }
 
+/// The ticks of a wait that is at least so many milliseconds long, in whichever part of a tick it begins.
+pub(crate) fn wait_ticks(milliseconds: u64) -> u64 {
+    (milliseconds * 1_000_000).div_ceil(TICK_NS) + 1
+}
+
 /// The store's ticks in milliseconds.
 pub(crate) fn milliseconds(tick: Tick) -> u64 {
     u64::from(tick) * TICK_NS / 1_000_000
@@ -35,6 +40,15 @@ pub(crate) fn milliseconds(tick: Tick) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_wait_is_shorter_than_asked() {
+        for ms in [0, 1, 100, 800, 5_000] {
+            // From the last moment of a tick to the first of another.
+            let least_ns = (wait_ticks(ms) - 1) * TICK_NS;
+            assert!((ms * 1_000_000..ms * 1_000_000 + TICK_NS).contains(&least_ns), "{ms}");
+        }
+    }
 
     #[test]
     fn a_peer_must_keep_a_pace() {

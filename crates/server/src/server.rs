@@ -21,6 +21,7 @@ use crate::http::HttpListener;
 use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
+use crate::ports::Ports;
 use crate::proofs::{self, Proofs};
 use crate::shared::Shared;
 use crate::sql_listener::{SqlAcceptor, SqlCall, SqlListener};
@@ -88,6 +89,8 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     acceptor: Option<JoinHandle<()>>,
     acceptor_waker: Arc<Waker>,
+    /// Whether it listens on the Unix socket.
+    socket: bool,
     listener: Arc<SqlListener>,
     sql_addresses: Vec<SocketAddr>,
     /// Whether it listens on the Unix socket for SQL.
@@ -119,13 +122,16 @@ impl Server {
         // First: who finds the others there may ask here how they are.
         let http_listeners = listen_for_http(config, &access)?;
         let http_addresses: Vec<_> = http_listeners.iter().filter_map(|listener| listener.address).collect();
-        let listeners = listen(config, &access)?;
-        let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
-        describe(config, &addresses, &engine);
+        // Before memcached's: who finds that one finds all.
         let sql_listeners = listen_for_sql(config, &access)?;
         let sql_addresses: Vec<_> = sql_listeners.iter().filter_map(|listener| listener.address).collect();
         let sql_socket = sql_addresses.len() < sql_listeners.len();
-        let shared = Shared::new(engine, config, encryption);
+        let listeners = listen(config, &access)?;
+        let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
+        let socket = addresses.len() < listeners.len();
+        describe(config, (&addresses, socket), &engine);
+        let ports = Ports::of(&addresses, &sql_addresses, &http_addresses);
+        let shared = Shared::new(engine, config, encryption, ports);
         let listener = SqlListener::new(Arc::clone(&shared), config.sql_threads)?;
         let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&listener));
         let (workers_alive, workers_end) = bounded(0);
@@ -140,6 +146,7 @@ impl Server {
         let mut server = Self {
             shared,
             addresses,
+            socket,
             acceptor: None,
             acceptor_waker: acceptor.waker(),
             listener,
@@ -171,6 +178,11 @@ impl Server {
     /// The TCP addresses that it listens on, in the order of the configuration.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Whether it listens on the Unix socket.
+    pub fn serves_socket(&self) -> bool {
+        self.socket
     }
 
     /// The TCP addresses of the PostgreSQL listener, in the order of the configuration.
@@ -402,7 +414,24 @@ fn listen(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError
     });
     let unix =
         config.unix_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
-    tcp.chain(unix).collect()
+    let optional = config.unix_optional && !config.listen_addresses.is_empty();
+    let without = "no memcached client can connect there (choose another with -s)";
+    tcp.chain(unix.filter_map(|listener| unless_in_use(listener, optional, without))).collect()
+}
+
+/// Leaves out a place that nobody asked for and another process has; the log says what is not there.
+fn unless_in_use(
+    listener: Result<Listener, ListenError>,
+    optional: bool,
+    without: &str,
+) -> Option<Result<Listener, ListenError>> {
+    match listener {
+        Err(error) if optional && error.is_in_use() => {
+            tracing::warn!("{error}; {without}");
+            None
+        }
+        listener => Some(listener),
+    }
 }
 
 fn listen_for_sql(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
@@ -410,33 +439,24 @@ fn listen_for_sql(config: &Config, access: &Access) -> Result<Vec<Listener>, Lis
     let tcp = config.sql_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
     let unix =
         config.sql_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
-    let wanted = |listener: Result<Listener, ListenError>| match listener {
-        Err(error) if config.sql_optional && error.is_in_use() => {
-            tracing::warn!("{error}; SQL clients cannot connect there (choose another with --sql-port)");
-            None
-        }
-        listener => Some(listener),
-    };
-    tcp.chain(unix).filter_map(wanted).collect()
+    let without = "SQL clients cannot connect there (choose another with --sql-port)";
+    let tcp = tcp.filter_map(|listener| unless_in_use(listener, config.sql_optional, without));
+    let unix = unix.filter_map(|listener| unless_in_use(listener, config.sql_socket_optional, without));
+    tcp.chain(unix).collect()
 }
 
 fn listen_for_http(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
     let asks = (access, Protocol::Http);
     let tcp = config.http_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
-    let wanted = |listener: Result<Listener, ListenError>| match listener {
-        Err(error) if config.http_optional && error.is_in_use() => {
-            tracing::warn!("{error}; there is no HTTP there (choose another port with --http-port)");
-            None
-        }
-        listener => Some(listener),
-    };
-    tcp.filter_map(wanted).collect()
+    let without = "there is no HTTP there (choose another port with --http-port)";
+    tcp.filter_map(|listener| unless_in_use(listener, config.http_optional, without)).collect()
 }
 
 /// What `stats settings` shows of the server.
-fn describe(config: &Config, addresses: &[SocketAddr], engine: &Engine) {
+fn describe(config: &Config, (addresses, socket): (&[SocketAddr], bool), engine: &Engine) {
     let port = addresses.first().map_or(0, SocketAddr::port);
-    let path = config.unix_socket.as_ref().map_or_else(|| "NULL".into(), |path| path.display().to_string());
+    let path = config.unix_socket.as_ref().filter(|_| socket);
+    let path = path.map_or_else(|| "NULL".into(), |path| path.display().to_string());
     let inter: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
     let shared =
         engine.store().shared_path().map_or_else(|| "NULL".into(), |path| path.display().to_string());

@@ -8,6 +8,7 @@ use engine::Engine;
 use parking_lot::Mutex;
 
 use crate::config::{Config, Reload};
+use crate::ports::Ports;
 use crate::stranger::StrangerLog;
 use crate::tls::Encryption;
 use crate::unproved::UnprovedPlaces;
@@ -17,6 +18,7 @@ use crate::unproved::UnprovedPlaces;
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     pub(crate) strangers: StrangerLog,
+    pub(crate) ports: Ports,
     /// What new connections are encrypted with; none without TLS. Held for a copy of the pointer.
     encryption: Option<Mutex<Arc<Encryption>>>,
     /// Connections whose peers have proved nothing.
@@ -39,10 +41,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Arc<Engine>, config: &Config, encryption: Option<Encryption>) -> Arc<Self> {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        config: &Config,
+        encryption: Option<Encryption>,
+        ports: Ports,
+    ) -> Arc<Self> {
         let shared = Self {
             engine,
             strangers: StrangerLog::default(),
+            ports,
             encryption: encryption.map(|encryption| Mutex::new(Arc::new(encryption))),
             unproved: UnprovedPlaces::default(),
             serving: AtomicBool::new(false),

@@ -7,9 +7,11 @@ use engine::Tick;
 use engine::auth::{Certificate, Origin};
 use rustix::buffer::{Buffer, spare_capacity};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt};
 
-use crate::limits::{LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, READ_BUFFER_BYTES, REPLIES_WAITING_MAX};
+use crate::limits::{
+    LINGER_BYTES_MAX, LISTENER_ASKED_AFTER, OUTPUT_BYTES_MAX, READ_BUFFER_BYTES, REPLIES_WAITING_MAX,
+};
 use crate::origin::origin_of;
 use crate::pace::Pace;
 use crate::tls::Tls;
@@ -54,6 +56,14 @@ impl Socket {
             receiving: Pace::default(),
             sending: Pace::default(),
         }
+    }
+
+    /// Has the kernel ask from time to time whether the peer is still there. One that only listens may be gone without
+    /// a word, and where nothing happens nothing is sent that would find out.
+    pub(crate) fn notice_silent_end(&self) {
+        // A Unix socket has no such thing, and its peer's end is always heard of. Without it the next event finds out.
+        let _later = sockopt::set_tcp_keepidle(&self.fd, LISTENER_ASKED_AFTER)
+            .and_then(|()| sockopt::set_socket_keepalive(&self.fd, true));
     }
 
     /// Speaks TLS from now on. `first`: what the peer has sent of it already; it becomes what that says.

@@ -173,7 +173,14 @@ impl SqlThread<'_> {
         let panicked = reply.is_err();
         let bytes = reply.unwrap_or_else(|_| self.apologise());
         let reply = SqlReply { address: statement.address, bytes, panicked, verdict: None };
-        statement.mailbox.send(Message::Reply(reply));
+        let mailbox = Arc::clone(&statement.mailbox);
+        match self.requests.context.context_mut().take_receipt() {
+            None => mailbox.send(Message::Reply(reply)),
+            // Other caches are told of it. No thread waits for that.
+            Some(receipt) => receipt.when_over(move |heard| {
+                mailbox.send(Message::Reply(SqlReply { bytes: unless_unheard(heard, reply.bytes), ..reply }));
+            }),
+        }
     }
 
     /// Runs a statement of an HTTP client, unless the client is gone.
@@ -189,10 +196,11 @@ impl SqlThread<'_> {
             self.apologise();
             Err(SqlError::new("XX000", "internal error"))
         });
-        // Who has the answer finds no session of it.
-        drop(session);
-        // Its connection may have closed meanwhile.
-        let _gone = reply.send(result);
+        session.when_heard(move |heard| {
+            let result = result.and_then(|bytes| heard.map(|()| bytes));
+            // Its connection may have closed meanwhile.
+            let _gone = reply.send(result);
+        });
     }
 
     /// The whole reply to a statement.
@@ -217,4 +225,12 @@ impl SqlThread<'_> {
         sql_error("XX000", "internal error", &mut bytes);
         bytes
     }
+}
+
+/// The reply to a statement, or the error of a bus that did not hear of it.
+fn unless_unheard(heard: Result<(), SqlError>, reply: Vec<u8>) -> Vec<u8> {
+    let Err(error) = heard else { return reply };
+    let mut bytes = Vec::new();
+    write_finished(&Finished::Failed(error), &mut bytes);
+    bytes
 }

@@ -6,6 +6,7 @@ use engine::{TICKS_PER_SECOND, Tick, ticks_between};
 use memcache::binary::MAGIC;
 
 use crate::limits::STRANGER_LOG_INTERVAL;
+use crate::ports::Ports;
 
 /// What a peer speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,16 @@ impl Stranger {
         }
     }
 
+    /// Tells a peer on the port for memcached, in the words of its own protocol, which port speaks what. Who begins by
+    /// asking for encryption does not read a line.
+    pub(crate) fn answer(self, ports: &Ports, out: &mut Vec<u8>) {
+        match self {
+            Self::Redis => out.extend_from_slice(format!("-ERR {ports}, and no Redis\r\n").as_bytes()),
+            Self::Http => out.extend_from_slice(page(ports).as_bytes()),
+            Self::Tls | Self::Postgres | Self::Memcached | Self::Plain => {}
+        }
+    }
+
     fn advice(self) -> &'static str {
         match self {
             Self::Tls => {
@@ -85,6 +96,16 @@ impl Stranger {
             }
         }
     }
+}
+
+/// What a browser shows. It holds nothing that the request said, and no other page may read it.
+fn page(ports: &Ports) -> String {
+    let line = format!("{ports}\r\n");
+    format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nX-Content-Type-Options: nosniff\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{line}",
+        line.len()
+    )
 }
 
 impl StrangerLog {

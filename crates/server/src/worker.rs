@@ -16,7 +16,7 @@ use crate::conns;
 use crate::dialogue::{Next, RequestLoop};
 use crate::limits::{CONNS_PER_MESSAGE, EVENTS_PER_POLL, GROUP, HANDSHAKE_TURNS, SWEEP_INTERVAL};
 use crate::mailbox::{Address, Gathering, Mailbox, Message, SqlReply};
-use crate::pace::ticks;
+use crate::pace::{ticks, wait_ticks};
 use crate::password::Verdict;
 
 /// The token of the mailbox; connections have their place as theirs.
@@ -302,7 +302,7 @@ impl Worker {
                     connection.let_in(session);
                 } else {
                     let since = self.requests.context.now();
-                    let wait = ticks(Duration::from_millis(wait_ms));
+                    let wait = wait_ticks(wait_ms);
                     connection.hold_answer(HeldAnswer { bytes, since, wait });
                     return;
                 }

@@ -88,14 +88,12 @@ impl Applier {
                 }
                 Err(error) => {
                     self.roll_back();
-                    if error.state == UNKNOWN_TABLE {
-                        return Ok(Updates::default());
-                    }
                     error
                 }
             };
             why = failed.message;
-            if failed.state != LOST {
+            // A table that is gone, or has another name, is left out when it is tried again.
+            if ![LOST, UNKNOWN_TABLE].contains(&failed.state) {
                 break;
             }
         }
@@ -113,25 +111,19 @@ impl Applier {
     /// Rows of a table may have missed changes: they go, or are stale, as the table says. `lost`: the changes will not
     /// come any more, so leases that were taken before end, too; else rows that are stale already stay as they are.
     pub(crate) fn distrust(&mut self, target: &Target, lost: bool) -> Result<(), SqlError> {
-        let Some(ages) = target.ages.as_ref().filter(|_| !target.is_mirror()) else {
+        if target.distrust.ages.is_none() || target.is_mirror() {
             return self.empty(target);
-        };
-        self.engine.sources.spoil_fetches(&target.table, None);
-        let ages = if lost { ages.clone() } else { format!("{ages} WHERE NOT _stale") };
-        let (rows, began) = (target.table.stats().rows, now());
-        for _ in 0..COMMIT_TRIES {
-            match self.run(&ages) {
-                Ok(()) => {
-                    self.note_removed(target, &ages, true, rows, began.elapsed());
-                    return Ok(());
-                }
-                Err(error) if error.state == LOST => self.roll_back(),
-                Err(_) => break,
-            }
         }
-        // Too many rows for one step, or no memory for their new versions.
-        self.roll_back();
-        self.empty(target)
+        self.engine.sources.spoil_fetches(&target.table, None);
+        let (rows, began) = (target.table.stats().rows, now());
+        let aged = target.distrust.make_stale(lost, |sql| self.run(sql).inspect_err(|_| self.roll_back()));
+        match aged {
+            Some(ages) => {
+                self.note_removed(target, &ages, true, rows, began.elapsed());
+                Ok(())
+            }
+            None => self.empty(target),
+        }
     }
 
     /// A mirror is filled from here on.
@@ -153,7 +145,7 @@ impl Applier {
 
     /// Removes all rows of a mirror, as the source did.
     pub(crate) fn truncate(&mut self, target: &Target) -> Result<(), SqlError> {
-        self.run(&target.empties)
+        self.run(&target.distrust.empties)
     }
 
     /// Makes all rows of a table invisible, in one step. Of a mirror nobody reads any. A view is refreshed.
@@ -168,10 +160,10 @@ impl Applier {
             return Ok(());
         }
         let (rows, began) = (target.table.stats().rows, now());
-        match self.run(&target.empties) {
+        match self.run(&target.distrust.empties) {
             Err(error) if error.state == UNKNOWN_TABLE => Ok(()),
             Ok(()) => {
-                self.note_removed(target, &target.empties, true, rows, began.elapsed());
+                self.note_removed(target, &target.distrust.empties, true, rows, began.elapsed());
                 Ok(())
             }
             done => done,
@@ -193,8 +185,10 @@ impl Applier {
     }
 
     fn change(&mut self, plan: &Plan, batch: &Batch) -> Result<(), SqlError> {
-        let each = batch.targets().iter().filter_map(|(target, keys)| match keys {
-            Keys::Each(keys) => Some((*target, plan.targets.get(*target)?, keys)),
+        let catalog = self.engine.store().catalog();
+        let here = |number: usize| plan.targets.get(number).filter(|target| target.is_here(&catalog));
+        let each = batch.targets().iter().filter_map(|(number, keys)| match keys {
+            Keys::Each(keys) => Some((*number, here(*number)?, keys)),
             Keys::All => None,
         });
         let alone = batch.len() == 1;

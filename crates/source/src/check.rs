@@ -25,8 +25,11 @@ pub(crate) fn check(
     depends.iter().try_for_each(|on| check_table(connection, publication, on, version))
 }
 
-/// What the stream does not report, as a text that changes with it: which tables, rows and columns are
-/// published, and what old rows of the tables say.
+/// What the stream does not report, as a text that changes with it: which tables, rows and columns are published, which
+/// partitions they have, what old rows say, and what changes rows without an event: other files of partitions
+/// (`TRUNCATE`), other columns (`ALTER TYPE ... USING` makes another version of one), other labels. Versions of rows
+/// (`xmin`) are in it where something may change and change back between two looks. The file of a table that is no
+/// partition is not: its `TRUNCATE` is an event, which is no reason to begin again.
 pub(crate) fn published(
     connection: &mut Connection,
     publication: &str,
@@ -41,7 +44,20 @@ pub(crate) fn published(
     // No targets: no tables.
     let tables = if tables.is_empty() { "(NULL, NULL)".to_owned() } else { tables.join(", ") };
     let rows = connection.query(&format!(
-        "SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (
+        "WITH RECURSIVE tree AS (
+             SELECT c.oid, ''::text AS link FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE (n.nspname, c.relname) IN ({tables})
+             UNION
+             SELECT i.inhrelid, format('%s %s', i, i.xmin) FROM pg_inherits i JOIN tree t ON i.inhparent = t.oid
+         ), col AS (
+             SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.xmin AS version
+             FROM pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid IN (SELECT oid FROM tree)
+         ), ty AS (
+             SELECT atttypid AS oid FROM col
+             UNION
+             SELECT unnest(ARRAY[t.typelem, t.typbasetype]) FROM pg_type t JOIN ty ON ty.oid = t.oid
+         )
+         SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (
              SELECT format('publication %s %s', oid, xmin) line FROM pg_publication WHERE pubname = {name}
              UNION ALL
              SELECT format('member %s %s', r.oid, r.xmin) FROM pg_publication_rel r
@@ -50,11 +66,16 @@ pub(crate) fn published(
              SELECT format('table %s.%s', schemaname, tablename) FROM pg_publication_tables
              WHERE pubname = {name} AND (schemaname, tablename) IN ({tables})
              UNION ALL
-             SELECT format('identity %s %s %s', c.oid, c.relreplident,
-                 (SELECT string_agg(i.indkey::text, ',' ORDER BY i.indkey::text) FROM pg_index i
-                  WHERE i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident)))
-             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-             WHERE (n.nspname, c.relname) IN ({tables})) all_lines"
+             SELECT format('relation %s %s %s %s.%s %s %s %s', tree.link, c.oid,
+                 CASE WHEN tree.link <> '' THEN format('%s %s', c.xmin, c.relfilenode) END, n.nspname, c.relname,
+                 c.relpersistence, c.relreplident, (SELECT string_agg(i.indkey::text, ',' ORDER BY i.indkey::text)
+                     FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident)))
+             FROM tree JOIN pg_class c ON c.oid = tree.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+             UNION ALL
+             SELECT format('column %s %s %s %s %s %s', attrelid, attnum, attname, atttypid, atttypmod, version) FROM col
+             UNION ALL
+             SELECT format('label %s %s %s', e.oid, e.enumlabel, e.xmin) FROM pg_enum e JOIN ty ON ty.oid = e.enumtypid
+         ) all_lines"
     ))?;
     let sum = rows.first().and_then(|row| row.first()?.clone());
     sum.ok_or_else(|| {
@@ -127,7 +148,7 @@ fn check_table(
         literal(&on.table)
     ))?;
     let Some(published) = rows.first() else {
-        let what = if identity.kind.ends_with('p') {
+        let what = if identity.is_partitioned() {
             "SET (publish_via_partition_root = true), or ADD TABLE"
         } else {
             "ADD TABLE"
@@ -143,6 +164,7 @@ fn check_table(
     let listed: Vec<&str> =
         listed.trim_matches(['{', '}']).split(',').map(|name| name.trim_matches('"')).collect();
     for (column, _) in &on.columns {
+        identity.check(on, &on.to_string(), column, version)?;
         if version >= LISTS_COLUMNS && !listed.contains(&column.as_str()) {
             return Err(Error::new(
                 "42703",
@@ -150,28 +172,123 @@ fn check_table(
             )
             .with_hint("publish the table with this column"));
         }
-        identity.check(on, column, version)?;
+    }
+    check_parts(connection, on, &identity, version)
+}
+
+/// Whether changes of all rows of a table come, also of those that its partitions hold.
+fn check_parts(
+    connection: &mut Connection,
+    on: &Dependence,
+    root: &Identity,
+    version: i32,
+) -> Result<(), Error> {
+    for part in Part::all(connection, on)? {
+        let name = &part.name;
+        if !root.is_partitioned() {
+            let message = format!(
+                "table {on} has rows of {name}, which inherits from it: their changes are not its own"
+            );
+            return Err(Error::new("0A000", message).with_hint(format!(
+                "ALTER TABLE {name} NO INHERIT {on} on the source, or partition the table instead"
+            )));
+        }
+        match (part.kind.as_str(), part.persistence.as_str()) {
+            ("f", _) => {
+                let message = format!(
+                    "partition {name} of {on} is a foreign table, whose changes are not in the stream"
+                );
+                return Err(Error::new("0A000", message)
+                    .with_hint(format!("ALTER TABLE {on} DETACH PARTITION {name} on the source")));
+            }
+            (_, "p") => {}
+            _ => {
+                let message =
+                    format!("partition {name} of {on} is UNLOGGED: its changes are not in the stream");
+                return Err(Error::new("55000", message)
+                    .with_hint(format!("ALTER TABLE {name} SET LOGGED on the source")));
+            }
+        }
+        // A partition between the table and its rows has none.
+        if part.kind == "p" {
+            continue;
+        }
+        let own = Identity::of(connection, &part.relation())?;
+        for (column, _) in &on.columns {
+            own.check(on, name, column, version)?;
+        }
     }
     Ok(())
+}
+
+/// A partition of a table, at any depth, or a table that inherits from it.
+struct Part {
+    schema: String,
+    table: String,
+    /// Both, as a statement has them.
+    name: String,
+    kind: String,
+    persistence: String,
+}
+
+impl Part {
+    fn all(connection: &mut Connection, on: &Dependence) -> Result<Vec<Self>, Error> {
+        let rows = connection.query(&format!(
+            "WITH RECURSIVE tree AS (
+                 SELECT c.oid, 0 AS depth FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                 WHERE n.nspname = {} AND c.relname = {}
+                 UNION
+                 SELECT i.inhrelid, t.depth + 1 FROM pg_inherits i JOIN tree t ON i.inhparent = t.oid
+             )
+             SELECT n.nspname, c.relname, format('%I.%I', n.nspname, c.relname), c.relkind, c.relpersistence
+             FROM tree JOIN pg_class c ON c.oid = tree.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE tree.depth > 0 ORDER BY 3",
+            literal(&on.schema),
+            literal(&on.table)
+        ))?;
+        let part = |row: Vec<Option<String>>| {
+            let mut cells = row.into_iter();
+            let mut next = || cells.next().flatten();
+            Some(Self { schema: next()?, table: next()?, name: next()?, kind: next()?, persistence: next()? })
+        };
+        Ok(rows.into_iter().filter_map(part).collect())
+    }
+
+    fn relation(&self) -> Dependence {
+        Dependence { schema: self.schema.clone(), table: self.table.clone(), columns: Vec::new() }
+    }
 }
 
 /// What a table's old rows say.
 struct Identity {
     /// `d`, `n`, `f` or `i`, as PostgreSQL has it, and `r` or `p` for a table with partitions.
     kind: String,
-    /// Its columns, whether they are of the identity, and whether they are generated.
-    columns: Vec<(String, bool, bool)>,
+    columns: Vec<Column>,
+}
+
+/// A column of it.
+struct Column {
+    name: String,
+    is_told: bool,
+    is_generated: bool,
+    /// It is of a domain over `char(n)`: the stream does not tell that its blanks mean nothing.
+    hides_blanks: bool,
 }
 
 impl Identity {
+    fn is_partitioned(&self) -> bool {
+        self.kind.ends_with('p')
+    }
+
     fn of(connection: &mut Connection, on: &Dependence) -> Result<Self, Error> {
         let rows = connection.query(&format!(
             "SELECT c.relreplident::text || c.relkind::text, a.attname, EXISTS (
                  SELECT FROM pg_index i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)
                  AND (c.relreplident = 'd' AND i.indisprimary OR c.relreplident = 'i' AND i.indisreplident)),
-                 a.attgenerated <> ''
+                 a.attgenerated <> '', t.typtype = 'd' AND t.typoutput = 'bpcharout'::regproc
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
              JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+             JOIN pg_type t ON t.oid = a.atttypid
              WHERE n.nspname = {} AND c.relname = {} AND c.relkind IN ('r', 'p')",
             literal(&on.schema),
             literal(&on.table)
@@ -183,29 +300,40 @@ impl Identity {
         let is = |row: &Vec<Option<String>>, at: usize| {
             row.get(at).is_some_and(|cell| cell.as_deref() == Some("t"))
         };
-        let column = |row: &Vec<Option<String>>| Some((row.get(1)?.clone()?, is(row, 2), is(row, 3)));
+        let column = |row: &Vec<Option<String>>| {
+            let name = row.get(1)?.clone()?;
+            Some(Column { name, is_told: is(row, 2), is_generated: is(row, 3), hides_blanks: is(row, 4) })
+        };
         Ok(Self { kind, columns: rows.iter().filter_map(column).collect() })
     }
 
     /// Whether a column comes with old rows: an UPDATE that changes it, or a DELETE, would not tell whose it was.
-    fn check(&self, on: &Dependence, column: &str, version: i32) -> Result<(), Error> {
-        let Some((_, key, generated)) = self.columns.iter().find(|(name, ..)| name == column) else {
+    /// `name`: the table that has the row, which may be a partition with an identity of its own.
+    fn check(&self, on: &Dependence, name: &str, column: &str, version: i32) -> Result<(), Error> {
+        let Some(known) = self.columns.iter().find(|own| own.name == column) else {
             return Err(Error::new("42703", format!("table {on} has no column {column} on the source")));
         };
-        if *generated && version < STREAMS_GENERATED {
+        if known.is_generated && version < STREAMS_GENERATED {
             let message = format!("column {column} of {on} is generated, and the source does not stream it");
             return Err(
                 Error::new("0A000", message).with_hint("depend on the columns that it is computed from")
             );
         }
-        if *key || self.kind.starts_with('f') {
+        if known.hides_blanks {
+            let message =
+                format!("column {column} of {on} is of a domain over char(n), whose keys cannot be told");
+            return Err(Error::new("0A000", message)
+                .with_hint("give the column the type char(n) itself, or text, on the source"));
+        }
+        if known.is_told || self.kind.starts_with('f') {
             return Ok(());
         }
         let message = format!(
-            "changes of {on} do not tell the old value of {column}: it is not in the replica identity"
+            "changes of {name} do not tell the old value of {column}: it is not in the replica identity"
         );
+        let also = if self.is_partitioned() { ", and the same for each of its partitions" } else { "" };
         Err(Error::new("55000", message).with_hint(format!(
-            "ALTER TABLE {on} REPLICA IDENTITY FULL on the source, or USING a unique index with this column"
+            "ALTER TABLE {name} REPLICA IDENTITY FULL on the source, or USING a unique index with this column{also}"
         )))
     }
 }

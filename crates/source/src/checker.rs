@@ -14,6 +14,7 @@ use crate::apply::Applier;
 use crate::change::{Field, Key};
 use crate::error::Error;
 use crate::limits::{CHECKED_ROWS_MAX, SAMPLE_GROUPS, SAMPLE_ROWS};
+use crate::mirror::names_of;
 use crate::pgoutput::{literal, quoted};
 use crate::plan::{Plan, Target};
 use crate::wire::Connection;
@@ -120,7 +121,8 @@ impl Checker {
             let all: Vec<String> = keys.iter().map(key).collect();
             format!("WHERE ({}) IN ({})", names[..copied.key_len()].join(", "), all.join(", "))
         };
-        let answer = source.query(&format!("SELECT {} FROM {schema}.{table} {which}", names.join(", ")))?;
+        let selected = names_of(copied).join(", ");
+        let answer = source.query(&format!("SELECT {selected} FROM {schema}.{table} {which}"))?;
         let place = source.query("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")?;
         let place = place.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
         let point = place.ok_or_else(|| Error::connection("the place of the source's log cannot be read"))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use store::definition::ServerDef;
 
-use crate::apply::Applier;
+use crate::apply::{Applier, Updates};
 use crate::batch::{Batch, Keys};
 use crate::error::{Error, of_cache};
 use crate::limits::{BATCH_CHANGES_MAX, FEEDBACK_INTERVAL, GATHER, SETTLE_WAIT, STREAM_WAIT};
@@ -44,6 +44,9 @@ pub(crate) struct Following<'s> {
     ready_from: u64,
     /// When something was applied last.
     applied_at: Option<Instant>,
+    /// What was applied while definitions changed, under names that may have meant other tables: it is applied again
+    /// by the plan of now.
+    again: Batch,
     /// Since when something waits to be shown, or when something was shown last.
     waits_since: Instant,
 }
@@ -63,16 +66,17 @@ impl<'s> Following<'s> {
             transactions: Vec::new(),
             ready_from: 0,
             applied_at: None,
+            again: Batch::default(),
             waits_since: now(),
         }
     }
 
     /// The definitions of now, if they are others than the plan's.
     pub(crate) fn definitions(&self) -> Definitions {
-        let catalog = self.source.engine.store().catalog();
-        if catalog.generation == self.plan.generation {
+        if self.is_current() {
             return Definitions::Same;
         }
+        let catalog = self.source.engine.store().catalog();
         let is_same = |known: &Arc<ServerDef>| **known == *self.source.server;
         if catalog.server(&self.source.server.name).is_some_and(is_same) {
             Definitions::Changed(Plan::of(&catalog, &self.source.server.name))
@@ -81,12 +85,18 @@ impl<'s> Following<'s> {
         }
     }
 
+    /// Whether the plan is that of the definitions of now.
+    fn is_current(&self) -> bool {
+        self.source.engine.store().catalog().generation == self.plan.generation
+    }
+
     /// Goes on with another plan. Tables that are new in it were not followed before, so rows that came meanwhile may
     /// be old: see [`Self::distrust`].
     pub(crate) fn replan(&mut self, plan: Plan, unshown: Vec<u64>) -> Result<(), Error> {
         let before = std::mem::replace(&mut self.plan, plan);
         let number = |target: usize| self.plan.number_of(before.targets.get(target)?);
         self.unsettled.renumber(&number);
+        self.again.renumber(&number);
         self.routes.replan(&self.plan);
         let is_new = |target: &Target| before.number_of(target).is_none();
         let emptied = self.distrust(is_new, unshown)?;
@@ -97,7 +107,21 @@ impl<'s> Following<'s> {
             .filter(|target| is_new(target))
             .for_each(|target| target.table.set_behind(false));
         self.source.state.update(|facts| facts.emptied += emptied);
-        Ok(())
+        let again = std::mem::take(&mut self.again);
+        self.change(&again).map(drop)
+    }
+
+    /// Applies a batch. Statements name tables, and a name may mean another table by now, or none. So what was applied
+    /// while definitions changed is applied again when the plan is that of now.
+    fn change(&mut self, batch: &Batch) -> Result<Updates, Error> {
+        if batch.is_empty() {
+            return Ok(Updates::default());
+        }
+        let done = self.applier.apply(&self.plan, batch).map_err(of_cache)?;
+        if !self.is_current() {
+            self.again.absorb(batch.clone());
+        }
+        Ok(done)
     }
 
     /// Rows of these tables may be old: they go, and once more when the source shows these transactions, which are in
@@ -116,6 +140,9 @@ impl<'s> Following<'s> {
             if !target.is_mirror() {
                 *doubted.keys(number) = Keys::All;
             }
+        }
+        if !self.is_current() {
+            self.again.absorb(doubted.clone());
         }
         if !doubted.is_empty() && !unshown.is_empty() {
             self.source.tell_gate(&self.plan, &doubted, &unshown);
@@ -176,12 +203,11 @@ impl<'s> Following<'s> {
             return Ok(Vec::new());
         }
         let unsettled = self.unsettled.len() + 1;
-        let is = |number: usize, is: &dyn Fn(&Target) -> bool| self.plan.targets.get(number).is_some_and(is);
-        let batch = batch.without(|number| is(number, &is_for_later));
+        let batch = batch.without(|number| self.plan.targets.get(number).is_some_and(&is_for_later));
         // First: whoever misses a row finds that it is not settled.
         self.source.state.update(|facts| facts.unsettled = unsettled);
         self.source.tell_gate(&self.plan, &batch, &transactions);
-        let done = self.applier.apply(&self.plan, &batch).map_err(of_cache)?;
+        let done = self.change(&batch)?;
         self.source.state.update(|facts| {
             facts.invalidated += done.removed;
             facts.transactions += transactions.len() as u64;
@@ -189,7 +215,7 @@ impl<'s> Following<'s> {
             facts.misfits += done.misfits;
         });
         // Nobody else fills a mirror.
-        let rest = batch.without(|number| is(number, &Target::is_mirror));
+        let rest = batch.without(|number| self.plan.targets.get(number).is_some_and(Target::is_mirror));
         if !rest.is_empty() {
             self.wait_for(self.ready_from, transactions, rest);
         }
@@ -201,7 +227,7 @@ impl<'s> Following<'s> {
 
     /// All that was read is applied: whoever waits for that learns it.
     pub(crate) fn advance(&mut self) {
-        if self.applied != self.received {
+        if self.applied != self.received && self.again.is_empty() {
             self.applied = self.received;
             self.source.state.advance(self.received, self.applied);
         }
@@ -219,7 +245,7 @@ impl<'s> Following<'s> {
         let mut rows = 0;
         if !batch.is_empty() {
             self.waits_since = now();
-            rows = self.applier.apply(&self.plan, &batch).map_err(of_cache)?.removed;
+            rows = self.change(&batch)?.removed;
         }
         let unsettled = self.unsettled.len();
         self.source.state.update(|facts| {

@@ -40,16 +40,16 @@ mod wire;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::{Behind, Engine, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError};
+use engine::{Behind, Engine, Lag, LagVerdict, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError};
 use store::definition::{MaterializedDef, Mode, ServerDef, TableDef, Wrapper};
 use store::{Catalog, Table};
 
 use apply::Applier;
 use fetch::Fetchers;
 use gate::{Followed, Gate};
-use limits::{IDLE_INTERVAL, RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
+use limits::{COMMIT_TRIES, IDLE_INTERVAL, RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
 use login::{Purpose, connect};
 use plan::{Plan, Target};
 use source::Source;
@@ -100,7 +100,7 @@ impl Drop for Sources {
 /// rows are not believed.
 fn catch_up(engine: &Engine, running: &mut [Running], applier: &mut Applier) {
     for own in running {
-        let until = own.emptied + Source::max_lag(&own.server).min(START_WAIT);
+        let until = own.lag.since() + Source::max_lag(&own.server).min(START_WAIT);
         while !own.follows() && own.believes(engine) && now() < until {
             thread::sleep(SUPERVISE_INTERVAL);
         }
@@ -176,10 +176,8 @@ struct Running {
     gate: Arc<Gate>,
     /// The threads that fetch missing rows, once a table asks for some.
     fetchers: Option<Fetchers>,
-    /// When its tables were emptied because it does not follow.
-    emptied: Instant,
-    /// Its tables were told that it does not.
-    behind: bool,
+    /// How long it was not followed.
+    lag: Lag,
 }
 
 impl Running {
@@ -201,7 +199,8 @@ impl Running {
             .inspect_err(|error| tracing::error!(source = %server.name, %error, "a source has no thread"))
             .ok();
         let (server, fetchers) = (Arc::clone(server), None);
-        let mut own = Self { server, state, stop, thread, gate, fetchers, emptied: now(), behind: false };
+        let lag = Lag::new(Source::max_lag(&server), now());
+        let mut own = Self { server, state, stop, thread, gate, fetchers, lag };
         if !own.believes(engine) {
             own.empty(engine, applier);
         }
@@ -218,17 +217,11 @@ impl Running {
         if facts.state != "streaming" || !self.is_alive() {
             return false;
         }
-        let late = self.is_late(&facts);
+        let late = is_late(&facts, self.lag.max());
         if late && self.state.enter("lagging") {
             tracing::info!(source = %self.server.name, "source is lagging");
         }
         !late
-    }
-
-    /// Whether nothing was heard of it for too long. Its thread may wait for an answer that does not come: nobody says
-    /// that a network was cut.
-    fn is_late(&self, facts: &SourceFacts) -> bool {
-        facts.heard.is_none_or(|heard| heard.elapsed() > Source::max_lag(&self.server))
     }
 
     /// Says that it is to end, and waits until it has. `gone`: for good, so its slot goes, too.
@@ -261,26 +254,37 @@ impl Running {
     /// Empties what depends on a source that does not follow, each time that `max_lag` has passed: so no row gets older
     /// than twice that.
     fn distrust(&mut self, engine: &Engine, applier: &mut Applier) {
-        if self.follows() {
-            self.emptied = now();
-            if self.behind {
-                self.behind = false;
+        let follows = self.follows();
+        let (state, max) = (Arc::clone(&self.state), self.lag.max());
+        match self.lag.judge(now(), follows, || is_late(&state.facts(), max)) {
+            LagVerdict::Wait => {}
+            LagVerdict::Recovered => {
                 lookers(engine, &self.server).for_each(|table| table.set_behind(false));
             }
-        } else if self.emptied.elapsed() >= Source::max_lag(&self.server) {
-            self.empty(engine, applier);
-        } else if !self.behind && self.is_late(&self.state.facts()) {
-            self.fall_behind(engine, applier);
+            LagVerdict::Behind => self.fall_behind(engine, applier),
+            LagVerdict::Distrust => self.empty(engine, applier),
         }
     }
 
     /// Tells the tables that want to know it that what they have is older than `max_lag`, and empties them.
-    fn fall_behind(&mut self, engine: &Engine, applier: &mut Applier) {
-        self.behind = true;
-        let plan = Plan::of(&engine.store().catalog(), &self.server.name);
-        for target in plan.targets.iter().filter(|target| target.looks_at_source()) {
-            target.table.set_behind(true);
-            self.distrust_one(target, applier);
+    fn fall_behind(&self, engine: &Engine, applier: &mut Applier) {
+        self.distrust_each(engine, applier, |target| {
+            target.table.set_behind(target.looks_at_source());
+            target.looks_at_source()
+        });
+    }
+
+    /// Distrusts what depends on it, and once more where a definition changed meanwhile: statements name tables, and a
+    /// name may have meant another one.
+    fn distrust_each(&self, engine: &Engine, applier: &mut Applier, is_one: impl Fn(&Target) -> bool) {
+        for _ in 0..COMMIT_TRIES {
+            let plan = Plan::of(&engine.store().catalog(), &self.server.name);
+            for target in plan.targets.iter().filter(|target| is_one(target)) {
+                self.distrust_one(target, applier);
+            }
+            if engine.store().catalog().generation == plan.generation {
+                return;
+            }
         }
     }
 
@@ -295,17 +299,22 @@ impl Running {
     }
 
     fn empty(&mut self, engine: &Engine, applier: &mut Applier) {
-        (self.emptied, self.behind) = (now(), true);
-        let plan = Plan::of(&engine.store().catalog(), &self.server.name);
-        for target in &plan.targets {
+        self.lag.note_distrusted(now());
+        self.distrust_each(engine, applier, |target| {
             target.table.set_behind(target.looks_at_source());
-            self.distrust_one(target, applier);
-        }
+            true
+        });
     }
 
     fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
+}
+
+/// Whether nothing was heard of a source for too long. Its thread may wait for an answer that does not come: nobody
+/// says that a network was cut.
+fn is_late(facts: &SourceFacts, max_lag: Duration) -> bool {
+    facts.heard.is_none_or(|heard| heard.elapsed() > max_lag)
 }
 
 /// The tables of a server that want to know whether it is followed.
@@ -319,7 +328,14 @@ fn asker_to(server: &ServerDef) -> Result<Box<dyn fetch::Ask>, error::Error> {
     Ok(match server.wrapper {
         Wrapper::Postgres => Box::new(fetch::Asker::connect(server)?),
         Wrapper::MariaDb => Box::new(mariadb::Asker::connect(server)?),
+        Wrapper::Nats => return Err(no_database(server)),
     })
+}
+
+/// No table has a bus as its source, unless its definition was written by something else.
+#[cold]
+fn no_database(server: &ServerDef) -> error::Error {
+    error::Error::new("0A000", format!("server \"{}\" is a bus, and no database", server.name))
 }
 
 fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool, views: &Pool) {
@@ -390,6 +406,7 @@ fn follow(source: &Source) {
         let ended = match source.server.wrapper {
             Wrapper::Postgres => stream::run(source, &mut applier),
             Wrapper::MariaDb => mariadb::run(source, &mut applier),
+            Wrapper::Nats => Err(no_database(&source.server)),
         };
         drop(followed);
         match ended {

@@ -1,12 +1,13 @@
 //! Mirrors: a table of the source is copied in a snapshot, and followed from there.
 //!
-//! A slot of its own gives the snapshot, and says up to which place of the log it shows what was committed. The stream
-//! may be behind that place: then it brings changes that the copy has already. These are applied all the same. For each
-//! key the last of them says what the copy says, so when the stream has passed that place, the mirror is the source's
-//! table of that moment, and is whole. Before, statements that read it are refused.
+//! A slot of its own gives the snapshot, and says up to which place of the log it shows what was committed. The
+//! stream may be behind that place: then it brings changes that the copy has already, and these are passed over. When
+//! the stream has passed that place, the mirror is the source's table of that moment, and is whole. Before,
+//! statements that read it are refused.
 
 use std::time::{Duration, Instant};
 
+use engine::SourceState;
 use store::TableId;
 use store::definition::{Copied, ServerDef};
 
@@ -14,10 +15,11 @@ use crate::apply::Applier;
 use crate::change::Field;
 use crate::error::Error;
 use crate::fit;
-use crate::limits::{ANSWER_TIMEOUT, COPY_PAUSES, COPY_ROWS, STREAM_WAIT};
+use crate::limits::{ANSWER_TIMEOUT, COPY_PAUSES, COPY_ROWS, FEEDBACK_INTERVAL, STREAM_WAIT};
 use crate::login::{Purpose, connect};
 use crate::pgoutput::{literal, quoted};
 use crate::plan::{Plan, Target};
+use crate::slot::say_wait;
 use crate::time::now;
 use crate::wire::{COPY_DATA, Connection, ERROR, error_of, row_of};
 
@@ -108,6 +110,11 @@ impl Mirrors {
         self.find(target).is_some_and(|own| !matches!(own.stage, Stage::Due(_)))
     }
 
+    /// Whether its copy has what was committed at this place of the log.
+    pub(crate) fn has(&self, target: &Target, at: u64) -> bool {
+        self.find(target).is_some_and(|own| matches!(own.stage, Stage::Behind(point, _) if at < point))
+    }
+
     /// Whether a copy waits for the stream.
     pub(crate) fn is_behind(&self) -> bool {
         self.each.iter().any(|own| matches!(own.stage, Stage::Behind(..)))
@@ -156,7 +163,7 @@ pub(crate) struct Copy {
 
 /// Copies a table. None: it was to stop. `pulse` is called now and then.
 pub(crate) fn copy(
-    server: &ServerDef,
+    (server, state): (&ServerDef, &SourceState),
     applier: &mut Applier,
     target: &Target,
     pulse: &mut Pulse<'_>,
@@ -165,7 +172,7 @@ pub(crate) fn copy(
     let mut slot = connect(server, Purpose::Changes)?;
     let mut reader = connect(server, Purpose::Questions)?;
     fit::check(&mut reader, target.table.def(), copied)?;
-    let Some(snapshot) = export(&mut slot, pulse)? else { return Ok(None) };
+    let Some(snapshot) = export(&mut slot, (&mut reader, state), pulse)? else { return Ok(None) };
     reader.query("SET row_security = off")?;
     reader.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
     reader.query(&format!("SET TRANSACTION SNAPSHOT {}", literal(&snapshot.name)))?;
@@ -180,16 +187,24 @@ pub(crate) fn copy(
 }
 
 /// Makes a slot for a snapshot. That waits for transactions that are open on the source.
-fn export(slot: &mut Connection, pulse: &mut Pulse<'_>) -> Result<Option<Snapshot>, Error> {
+fn export(
+    slot: &mut Connection,
+    (beside, state): (&mut Connection, &SourceState),
+    pulse: &mut Pulse<'_>,
+) -> Result<Option<Snapshot>, Error> {
     let name = format!("sqlcached_copy_{}_{:08x}", std::process::id(), fastrand::u32(..));
     slot.ask(&format!(
         "CREATE_REPLICATION_SLOT {} TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT",
         quoted(&name)
     ))?;
-    let mut row = Vec::new();
+    let (mut row, mut say_at) = (Vec::new(), now() + FEEDBACK_INTERVAL);
     loop {
         if !pulse()? {
             return Ok(None);
+        }
+        if now() >= say_at {
+            say_at = now() + FEEDBACK_INTERVAL;
+            say_wait(beside, state)?;
         }
         let Some(frame) = slot.next_within(STREAM_WAIT)? else { continue };
         match frame.tag {
@@ -223,7 +238,7 @@ fn fill(
     pulse: &mut Pulse<'_>,
 ) -> Result<Option<u64>, Error> {
     applier.begin_copy(target).map_err(of_copy)?;
-    let names: Vec<String> = copied.columns.iter().map(|(theirs, _)| quoted(theirs)).collect();
+    let names = names_of(copied);
     let (schema, table) = (quoted(&copied.on.schema), quoted(&copied.on.table));
     reader.ask(&format!("COPY (SELECT {} FROM {schema}.{table}) TO STDOUT", names.join(", ")))?;
     let (mut rows, mut heard, evicted) = (0_u64, now(), target.table.evicted());
@@ -258,6 +273,16 @@ fn fill(
             _ => {}
         }
     }
+}
+
+/// The columns that are copied, as a query names them. A key is read as text: the text of a `char(n)` has no trailing
+/// blanks.
+pub(crate) fn names_of(copied: &Copied) -> Vec<String> {
+    let name = |(at, (theirs, _)): (usize, &(String, usize))| {
+        let name = quoted(theirs);
+        if at < copied.key_len() { format!("{name}::text") } else { name }
+    };
+    copied.columns.iter().enumerate().map(name).collect()
 }
 
 fn of_reader(error: Error, target: &Target) -> Error {

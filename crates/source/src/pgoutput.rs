@@ -10,8 +10,8 @@ use crate::row::{Cell, Cells, Relation};
 /// What the stream says.
 #[expect(clippy::large_enum_variant, reason = "it is read and met at once, and never kept")]
 pub(crate) enum Message {
-    /// A transaction begins.
-    Begin { xid: u32 },
+    /// A transaction begins. Where its end stands in the log.
+    Begin { xid: u32, at: u64 },
     /// It ends: all of it is known. Where that stands in the log, and where the log goes on.
     Commit { at: u64, end: u64 },
     /// A table whose changes come next, or that was redefined.
@@ -52,7 +52,7 @@ impl Reader {
         let read = self.0.parse_wal_message_bytes(bytes);
         let read = read.map_err(|error| Error::connection(format!("the stream cannot be read: {error}")))?;
         Ok(match read.message {
-            Read::Begin { xid, .. } => Message::Begin { xid },
+            Read::Begin { xid, final_lsn, .. } => Message::Begin { xid, at: final_lsn },
             Read::Commit { commit_lsn, end_lsn, .. } => Message::Commit { at: commit_lsn, end: end_lsn },
             Read::Relation { relation_id, namespace, relation_name, replica_identity, columns } => {
                 let types = columns.iter().map(|column| (column.type_id, column.type_modifier)).collect();

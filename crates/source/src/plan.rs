@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use store::definition::{Copied, Dependence, Mode, OnChange, OnLag, TableDef};
+use engine::Distrust;
+use postgres::oid;
+use store::definition::{Copied, Dependence, Mode, OnChange, TableDef};
 use store::{Catalog, Table};
 
 use crate::batch::{Batch, Keys};
 use crate::change::{Field, Key, Row};
 use crate::gate::Touched;
 use crate::row::{Cell, Cells, Relation};
-use crate::values::{encode, value};
+use crate::values::{encode, value, without_blanks};
 
 /// A table here that depends on a table there.
 #[derive(Debug)]
@@ -26,10 +28,8 @@ pub(crate) struct Target {
     pub(crate) inserts: Option<String>,
     /// The statement that invalidates the rows of a key; none: every change empties the table.
     pub(crate) invalidates: Option<String>,
-    /// The statement that empties it.
-    pub(crate) empties: String,
-    /// The statement that makes all of its rows stale, where these are not to go when they may have missed changes.
-    pub(crate) ages: Option<String>,
+    /// What is done where its rows may have missed changes.
+    pub(crate) distrust: Distrust,
 }
 
 /// All of them that name one server.
@@ -62,10 +62,7 @@ impl Plan {
 
     /// The number here of another plan's target.
     pub(crate) fn number_of(&self, target: &Target) -> Option<usize> {
-        let is_it = |own: &Target| {
-            own.table.is_same(&target.table) && own.on == target.on && own.copied == target.copied
-        };
-        self.targets.iter().position(is_it)
+        self.targets.iter().position(|own| own.is_same(target))
     }
 }
 
@@ -91,12 +88,26 @@ impl Target {
             OnChange::Stale => format!("UPDATE {name} SET _stale = TRUE"),
         };
         let invalidates = condition(def, &on).map(|condition| format!("{statement} WHERE {condition}"));
-        let ages = (def.options.on_lag == OnLag::Stale).then(|| format!("UPDATE {name} SET _stale = TRUE"));
+        let distrust = Distrust::of(def, &name);
         let copied = def.copied();
         let updates = copied.as_ref().and_then(|copied| update(def, copied));
         let inserts = copied.as_ref().filter(|_| table.is_mirror()).map(|copied| insert(def, copied));
-        let (table, empties) = (Arc::clone(table), format!("TRUNCATE {name}"));
-        Self { table, on, copied, updates, inserts, invalidates, empties, ages }
+        Self { table: Arc::clone(table), on, copied, updates, inserts, invalidates, distrust }
+    }
+
+    /// Whether its rows follow the same changes in another plan. A table with another query does not: its fetches
+    /// passed no gate before, or its rows are those of the query that it had.
+    fn is_same(&self, other: &Self) -> bool {
+        let query = |target: &Self| target.table.def().options.query.clone();
+        self.table.is_same(&other.table)
+            && self.on == other.on
+            && self.copied == other.copied
+            && query(self) == query(other)
+    }
+
+    /// Whether it is still there under the name that its statements have.
+    pub(crate) fn is_here(&self, catalog: &Catalog) -> bool {
+        catalog.table(self.table.name()).is_some_and(|own| own.is_same(&self.table))
     }
 
     /// Whether rows that are here become those of the source.
@@ -225,6 +236,8 @@ struct Route {
     target: usize,
     /// None: they cannot be told, so every change empties the target.
     cells: Option<Vec<usize>>,
+    /// Which of these are `char(n)`.
+    padded: Vec<usize>,
     /// It has all rows of the source's table.
     mirror: bool,
     /// Where its rows are copied: the places of all columns that it has, the key's first.
@@ -281,14 +294,13 @@ impl Routes {
         };
         for route in routes {
             let keys = batch.keys(route.target);
-            match (&route.cells, &route.row) {
-                (None, _) => *keys = Keys::All,
-                (Some(cells), Some(row)) => copy(keys, cells, row, old, new),
-                (Some(cells), None) => {
-                    add(keys, cells, old, old);
-                    // A large value that did not change is in the old row.
-                    add(keys, cells, new, old);
-                }
+            // Rows that others stored may have the blanks of a `char(n)` in their keys, or not.
+            if route.padded.is_empty() || !route.mirror {
+                route.note(keys, old, new);
+            }
+            if !route.padded.is_empty() {
+                let plain = |row| Plain { row, padded: &route.padded };
+                route.note(keys, old.map(plain).as_ref(), new.map(plain).as_ref());
             }
         }
         true
@@ -325,6 +337,36 @@ impl Routes {
     }
 }
 
+impl Route {
+    /// Notes what a change invalidates of its target.
+    fn note<R: Cells>(&self, keys: &mut Keys, old: Option<&R>, new: Option<&R>) {
+        match (&self.cells, &self.row) {
+            (None, _) => *keys = Keys::All,
+            (Some(cells), Some(row)) => copy(keys, cells, row, old, new),
+            (Some(cells), None) => {
+                add(keys, cells, old, old);
+                // A large value that did not change is in the old row.
+                add(keys, cells, new, old);
+            }
+        }
+    }
+}
+
+/// A row whose keys have no blanks behind a `char(n)`.
+struct Plain<'r, R> {
+    row: &'r R,
+    padded: &'r [usize],
+}
+
+impl<R: Cells> Cells for Plain<'_, R> {
+    fn cell(&self, at: usize) -> Cell<'_> {
+        match self.row.cell(at) {
+            Cell::Text(text) if self.padded.contains(&at) => Cell::Text(without_blanks(text)),
+            cell => cell,
+        }
+    }
+}
+
 fn routes_of(plan: &Plan, relation: &Relation) -> Vec<Route> {
     let is_on = |target: &Target| target.on.schema == relation.schema && target.on.table == relation.name;
     let all = plan.targets.iter().enumerate().filter(|(_, target)| is_on(target));
@@ -334,12 +376,19 @@ fn routes_of(plan: &Plan, relation: &Relation) -> Vec<Route> {
 fn route(target: usize, own: &Target, relation: &Relation) -> Route {
     let cells = cells_of(own, relation);
     let Some(copied) = own.copied.as_ref().filter(|_| own.is_updated() || own.is_mirror()) else {
-        return Route { target, cells, row: None, mirror: false };
+        return Route { target, padded: padded(cells.as_deref(), relation), cells, row: None, mirror: false };
     };
     let place = |(theirs, _): &(String, usize)| relation.columns.iter().position(|(name, _)| name == theirs);
     let row: Option<Vec<usize>> = copied.columns.iter().map(place).collect();
     // A column that is gone there: no row can be told.
-    Route { target, cells: cells.filter(|_| row.is_some()), row, mirror: own.is_mirror() }
+    let cells = cells.filter(|_| row.is_some());
+    Route { target, padded: padded(cells.as_deref(), relation), cells, row, mirror: own.is_mirror() }
+}
+
+/// Which of these columns are `char(n)`.
+fn padded(cells: Option<&[usize]>, relation: &Relation) -> Vec<usize> {
+    let is_padded = |at: &usize| relation.types.get(*at).is_some_and(|(ty, _)| *ty == oid::BPCHAR);
+    cells.into_iter().flatten().copied().filter(is_padded).collect()
 }
 
 /// The places of the columns that make a key. All of them must come with old rows: else it is not known which row here

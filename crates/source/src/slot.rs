@@ -9,9 +9,8 @@ use engine::{Engine, SourceState};
 use store::Followed;
 use store::definition::ServerDef;
 
-use crate::check::published;
 use crate::error::Error;
-use crate::limits::{ANSWER_TIMEOUT, SLOT_FREE_WAIT, STREAM_WAIT};
+use crate::limits::{ANSWER_TIMEOUT, FEEDBACK_INTERVAL, SLOT_FREE_WAIT, STREAM_WAIT};
 use crate::login::own_name;
 use crate::pgoutput::{literal, quoted};
 use crate::plan::Plan;
@@ -28,8 +27,6 @@ const STATUS: &str = "to_jsonb(s) ->> 'wal_status'";
 pub(crate) struct Begun {
     /// The slot's name.
     pub(crate) slot: String,
-    /// What the publication tells, as [`published`] has it.
-    pub(crate) published: String,
     /// Of a named slot: what rows here follow from now on.
     pub(crate) followed: Option<Followed>,
     /// The targets whose rows have followed it so far, by their names; `None`: no rows from before are believed.
@@ -46,6 +43,8 @@ pub(crate) struct Begin<'b> {
     pub(crate) must_stop: &'b dyn Fn() -> bool,
     pub(crate) plan: &'b Plan,
     pub(crate) publication: &'b str,
+    /// What the publication tells, as [`crate::check::published`] has it.
+    pub(crate) published: &'b str,
     pub(crate) beside: &'b mut Connection,
     pub(crate) changes: &'b mut Connection,
 }
@@ -65,18 +64,17 @@ impl Begin<'_> {
         if self.make(&how)?.is_none() {
             return Ok(None);
         }
-        let published = published(self.beside, self.publication, self.plan)?;
         self.start(&slot)?;
-        Ok(Some(Begun { slot, published, followed: None, believed: None, end: 0 }))
+        Ok(Some(Begun { slot, followed: None, believed: None, end: 0 }))
     }
 
     fn named(&mut self, slot: &str) -> Result<Option<Begun>, Error> {
         let (engine, server) = (self.engine, self.server);
         let origin = Origin::of(self.changes)?;
-        let published = published(self.beside, self.publication, self.plan)?;
+        let life = life(self.beside)?;
         let found = Found::of(self.beside, slot)?;
         let known = engine.store().followed(&server.name);
-        let doubt = doubt(known.as_ref(), slot, &origin, &published, found.as_ref());
+        let doubt = doubt(known.as_ref(), slot, (&origin, &life), self.published, found.as_ref());
         if let Some(doubt) = &doubt {
             // First: after a death in between, nothing of it is believed.
             engine.store().note_followed(&server.name, None).map_err(|error| {
@@ -99,11 +97,12 @@ impl Begin<'_> {
             system: origin.system,
             timeline: origin.timeline,
             lsn,
-            published: published.clone(),
+            life,
+            published: self.published.to_owned(),
             targets: self.plan.names(),
         };
         let (slot, followed) = (slot.to_owned(), Some(followed));
-        Ok(Some(Begun { slot, published, followed, believed, end: origin.end }))
+        Ok(Some(Begun { slot, followed, believed, end: origin.end }))
     }
 
     /// Has the slot ready to stream, and returns where it stands. One whose log is gone is replaced.
@@ -123,10 +122,14 @@ impl Begin<'_> {
     /// was to stop meanwhile.
     fn make(&mut self, how: &str) -> Result<Option<u64>, Error> {
         self.changes.ask(&format!("CREATE_REPLICATION_SLOT {how}"))?;
-        let mut begins = 0;
+        let (mut begins, mut say_at) = (0, now() + FEEDBACK_INTERVAL);
         loop {
             if (self.must_stop)() {
                 return Ok(None);
+            }
+            if now() >= say_at {
+                say_at = now() + FEEDBACK_INTERVAL;
+                say_wait(self.beside, self.state)?;
             }
             match self.changes.next_within(STREAM_WAIT)? {
                 Some(frame) if frame.tag == ERROR => return Err(of_slot(error_of(&frame.body))),
@@ -173,6 +176,29 @@ impl Begin<'_> {
         }
         Ok(())
     }
+}
+
+/// Says in `sqlcached_sources` for which transactions a slot waits that is being made. Locks tell them to everybody;
+/// a prepared one has no process.
+pub(crate) fn say_wait(beside: &mut Connection, state: &SourceState) -> Result<(), Error> {
+    let rows = beside.query(
+        "SELECT string_agg(what, ', ') FROM (
+             SELECT coalesce('prepared transaction ' || quote_literal(p.gid), 'that of process ' || l.pid) AS what
+             FROM pg_locks l LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
+             WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
+             ORDER BY age(l.transactionid) DESC LIMIT 3) oldest",
+    )?;
+    let Some(all) = rows.into_iter().next().and_then(|row| row.into_iter().next()?) else { return Ok(()) };
+    let said = format!("a slot waits for transactions that are open at the source: {all}");
+    state.update(|facts| facts.last_error = Some(said));
+    Ok(())
+}
+
+/// What stays the same until the source recovers from a crash: it keeps its counters over a clean stop, and begins to
+/// count again behind a crash, also where only one of its processes was killed.
+fn life(beside: &mut Connection) -> Result<String, Error> {
+    let rows = beside.query("SELECT extract(epoch FROM stats_reset) FROM pg_stat_bgwriter")?;
+    Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()?).unwrap_or_default())
 }
 
 /// What is to be known of a source with a named slot, and what to do about it.
@@ -314,7 +340,7 @@ impl Found {
 fn doubt(
     known: Option<&Followed>,
     slot: &str,
-    origin: &Origin,
+    (origin, life): (&Origin, &str),
     published: &str,
     found: Option<&Found>,
 ) -> Option<String> {
@@ -348,8 +374,13 @@ fn doubt(
     if found.confirmed > known.lsn {
         return Some(format!("somebody else has read slot {slot}: its place is not where it was left"));
     }
+    if known.life != life {
+        return Some(
+            "the source recovered from a crash, and may lack commits that rows were made of".to_owned(),
+        );
+    }
     (known.published != published)
-        .then(|| "the publication, or the identity of a table's rows, has changed".to_owned())
+        .then(|| "the publication, or the identity or definition of a table, has changed".to_owned())
 }
 
 /// A place in the log, as PostgreSQL writes it.
@@ -369,6 +400,7 @@ mod tests {
             system: "7".into(),
             timeline: 1,
             lsn: 100,
+            life: "1".into(),
             published: "p".into(),
             targets: Vec::new(),
         }
@@ -387,7 +419,7 @@ mod tests {
     fn each_doubt_has_its_reason() {
         let same = origin("7", 1, 200);
         let ask = |origin: &Origin, found: Option<Found>, published: &str| {
-            doubt(Some(&known()), "cache", origin, published, found.as_ref()).unwrap_or_default()
+            doubt(Some(&known()), "cache", (origin, "1"), published, found.as_ref()).unwrap_or_default()
         };
         assert_eq!(ask(&same, Some(found(100, false)), "p"), "");
         assert_eq!(ask(&same, Some(found(60, false)), "p"), "", "changes that come once more do no harm");
@@ -398,8 +430,10 @@ mod tests {
         assert!(ask(&origin("7", 2, 200), Some(found(100, false)), "p").contains("promoted"));
         assert!(ask(&origin("7", 1, 99), Some(found(60, false)), "p").contains("restored"));
         assert!(ask(&same, Some(found(100, false)), "q").contains("publication"));
-        assert!(doubt(None, "cache", &same, "p", None).is_some());
-        assert!(doubt(Some(&known()), "other", &same, "p", Some(&found(100, false))).is_some());
+        assert!(doubt(None, "cache", (&same, "1"), "p", None).is_some());
+        assert!(doubt(Some(&known()), "other", (&same, "1"), "p", Some(&found(100, false))).is_some());
+        let crashed = doubt(Some(&known()), "cache", (&same, "2"), "p", Some(&found(100, false)));
+        assert!(crashed.unwrap().contains("recovered from a crash"));
     }
 
     #[test]

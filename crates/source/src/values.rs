@@ -10,7 +10,8 @@ pub(crate) fn value(oid: u32, text: &[u8]) -> Result<Value, SqlError> {
     Ok(match read {
         postgres::Value::Null => Value::Null,
         postgres::Value::Integer(number) => Value::Integer(number),
-        postgres::Value::Real(number) => Value::Real(number),
+        // NaN has a form of its own in the store.
+        postgres::Value::Real(number) => Value::from(number),
         postgres::Value::Text(text) => Value::Text(text),
         postgres::Value::Bytes(bytes) => Value::Blob(bytes),
     })
@@ -25,4 +26,10 @@ pub(crate) fn encode(table: &Table, values: impl Iterator<Item = Value>) -> Opti
     let mut key = Vec::new();
     table.keys().encode(&values, &mut key).ok()?;
     Some(key)
+}
+
+/// A value of `char(n)` without the blanks behind it, which mean nothing there, and something in a text.
+pub(crate) fn without_blanks(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
 }

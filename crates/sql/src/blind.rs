@@ -125,6 +125,8 @@ impl Executor {
         if let Some(block) = &mut session.block {
             block.journal.restart();
             block.own.begin_again();
+            let told = block.to_tell.take();
+            session.tell_all(told);
         }
         Ok(())
     }

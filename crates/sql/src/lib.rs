@@ -67,7 +67,9 @@ mod rule;
 mod rule_runner;
 mod session;
 mod table;
+mod tell;
 mod text;
+mod told;
 mod transaction;
 mod view_runner;
 mod write;
@@ -89,22 +91,24 @@ pub use pgcatalog::function::{examples as function_examples, page as function_pa
 pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
-    Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, FetchFacts, HistoryFacts, InvalidationFacts,
-    OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts,
-    SourceColumn, SourceFacts, SourceNote, SourceRows, StatementFacts, oid_of_table, out_of_reach,
-    preset_setting,
+    BUS_STATES, BusFacts, Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, FetchFacts, HistoryFacts,
+    InvalidationFacts, NodeFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server,
+    SessionFacts, SettingFacts, SlowFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, StatementFacts,
+    oid_of_table, out_of_reach, preset_setting, private_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;
 pub use session::{Notice, Session, TransactionStatus};
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub use sqlite::{FaultPoint, arm_fault};
 pub use sqlite::{give_memory_back, note_freed, panics_caught};
 pub use sqltext::error::SqlError;
 pub use sqltext::literals::StatementText;
+pub use sqltext::secret::may_tell_secret;
 pub use sqltext::token;
 pub use store::definition::{Access as TableAccess, Grant, Privileges, SqlType};
 pub use table::{Cancel, MissingKey};
 pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};
+pub use told::{Told, ToldRows};
 pub use view_runner::{ViewNews, ViewRunner};

@@ -114,6 +114,9 @@ impl Default for Limits {
     }
 }
 
+/// Terms of a `GROUP BY` that is computed without SQLite: each column of the list is compared with each of them.
+pub(crate) const GROUP_TERMS_MAX: usize = 32;
+
 /// Bytes of a value that a message shows: as many as PostgreSQL's messages do.
 pub(crate) const SHOWN_BYTES_MAX: usize = 64;
 
@@ -138,3 +141,10 @@ pub(crate) const UNDONE_ROWS_MAX: usize = 65_536;
 
 /// Keys that a statement has fetched of a source at a time; it is run again then, and asks for the next.
 pub(crate) const MISSING_KEYS_MAX: usize = 1_000;
+
+/// Statements of a transaction that other caches are told one by one; of more, all rows of their tables are told.
+pub(crate) const TOLD_IN_BLOCK_MAX: usize = 1_000;
+
+/// Bytes of a statement and its values that other caches are told: a message of NATS has room for a megabyte, and a
+/// list of keys that is longer costs each cache more than to empty the table.
+pub(crate) const TOLD_BYTES_MAX: usize = 64 << 10;

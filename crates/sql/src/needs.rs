@@ -17,7 +17,7 @@ use store::{Catalog, Table};
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::governed::Governed;
-use crate::table::{ColumnRead, HIDDEN};
+use crate::table::{ColumnRead, HIDDEN, Head};
 use crate::text::token::{Kind, Token, Tokens, quoted_name, text_of};
 
 /// See the module.
@@ -32,6 +32,8 @@ pub(crate) struct Needs {
     /// The tables that may refuse it, and whether it writes them: mirrors, which are not always whole and which nobody
     /// but the source writes, and those that nobody reads while their source is not followed.
     refusing: Vec<(Arc<Table>, bool)>,
+    /// It asks for rows to be locked, which who only reads may not do.
+    locks: bool,
 }
 
 /// A privilege that somebody needs on a table, view or sequence.
@@ -62,6 +64,11 @@ impl Needs {
         if core.catalog.grants_columns() {
             needs.narrow(core, translated);
         }
+        for relation in users(&core.catalog, &translated.locks) {
+            // As in PostgreSQL a column that may be changed is enough.
+            needs.add(relation, Privileges::UPDATE, Some(Vec::new()));
+        }
+        needs.locks = !translated.locks.is_empty();
         if core.catalog.has_refusing() {
             needs.add_refusing(core, translated);
         }
@@ -182,6 +189,12 @@ impl Needs {
         self.unknown.extend(part.unknown.iter().cloned());
         self.refusing.extend(part.refusing.iter().cloned());
         self.calls.extend(part.calls.iter().cloned());
+        self.locks |= part.locks;
+    }
+
+    /// Whether it locks rows.
+    pub(crate) fn locks(&self) -> bool {
+        self.locks
     }
 
     fn add(&mut self, relation: &str, privilege: Privileges, columns: Option<Vec<Box<str>>>) {
@@ -408,16 +421,29 @@ impl Reads {
         let def = catalog.table(relation).filter(|_| self.complete)?.def();
         let mut columns: Vec<Box<str>> = Vec::new();
         for read in self.each.iter().filter(|read| read.relation.eq_ignore_ascii_case(relation)) {
-            match def.column_index(&read.column) {
-                Some(_) if columns.contains(&read.column) => {}
-                Some(_) => columns.push(read.column.clone()),
-                // Beside the row's own data: its deadline, its flags, what a statement hands to itself.
-                None if HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(&read.column)) => {}
-                // An index's expression, which may read anything of the row.
-                None => return None,
+            for column in told_by(def, &read.column)? {
+                if !columns.contains(&column) {
+                    columns.push(column);
+                }
             }
         }
         Some(columns)
+    }
+}
+
+/// The columns of which a column of this name tells the values; `None`: any of the row's.
+fn told_by(def: &TableDef, name: &str) -> Option<Vec<Box<str>>> {
+    let names_of =
+        |columns: &[usize]| columns.iter().map(|&at| def.columns[at].name.as_str().into()).collect();
+    if let Some(at) = def.column_index(name) {
+        return Some(names_of(&[at]));
+    }
+    // What is neither is an index's expression, which may read anything of the row.
+    let (_, head, _) = HIDDEN.iter().find(|(hidden, ..)| hidden.eq_ignore_ascii_case(name))?;
+    match head {
+        Head::Row => Some(names_of(&def.primary_key)),
+        // Beside the row's own data: its deadline, its flags, what a statement hands to itself.
+        _ => Some(Vec::new()),
     }
 }
 

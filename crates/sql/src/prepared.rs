@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::plan::compound::Compound;
 use crate::plan::explain::EXPLAIN;
 use crate::session::Session;
+use crate::tell::Tells;
 use crate::text::rows::Rows;
 use crate::write::Given;
 
@@ -24,11 +25,33 @@ pub(crate) struct Prepared {
     plan: Plan,
     parameters: Vec<ParameterType>,
     /// Whether a value may have to be converted before it is bound.
-    converts: bool,
+    converts: Converts,
     /// Lists of types that clients chose and that make no difference to it, the last of them.
     alike: Vec<Box<[Option<SqlType>]>>,
     notice: Option<&'static str>,
     needs: Needs,
+    /// What other caches hear of each run.
+    tells: Option<Box<Tells>>,
+}
+
+/// Which values of a statement's parameters are not bound as they are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Converts {
+    #[default]
+    None,
+    Texts,
+    All,
+}
+
+impl Converts {
+    #[inline]
+    fn some_of(self, values: &[Value]) -> bool {
+        match self {
+            Self::None => false,
+            Self::Texts => values.iter().any(|value| matches!(value, Value::Text(_))),
+            Self::All => true,
+        }
+    }
 }
 
 /// Lists of chosen types that a statement remembers to make no difference: one for each width of a few numbers.
@@ -58,8 +81,13 @@ impl Prepared {
             }
             settle(columns);
         }
-        let converts = parameters.iter().any(|known| known.ty.is_some_and(|ty| known.cast || is_formed(ty)));
-        Self { plan, parameters, converts, alike: Vec::new(), notice, needs }
+        let converts = parameters.iter().map(|known| converts(*known)).max().unwrap_or_default();
+        Self { plan, parameters, converts, alike: Vec::new(), notice, needs, tells: None }
+    }
+
+    /// It, of which other caches hear this each time.
+    pub(crate) fn telling(self, tells: Option<Box<Tells>>) -> Self {
+        Self { tells, ..self }
     }
 
     /// One whose parts were prepared by themselves: each converts what it is given.
@@ -71,8 +99,9 @@ impl Prepared {
         let notice = parts().find_map(|part| part.notice);
         let mut needs = Needs::default();
         parts().for_each(|part| needs.join(&part.needs));
+        let tells = Tells::of_parts(parts().filter_map(|part| part.tells.as_deref()));
         let plan = Plan::Compound(Box::new(Compound::new(writes, main, count)));
-        Self { plan, parameters, converts: false, alike: Vec::new(), notice, needs }
+        Self { plan, parameters, converts: Converts::None, alike: Vec::new(), notice, needs, tells }
     }
 
     /// The plan itself.
@@ -136,7 +165,7 @@ impl Prepared {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        if self.converts
+        if self.converts.some_of(parameters)
             && let Some(converted) = self.converted(core, parameters)?
         {
             return self.plan.run(core, Given::Parameters(&converted), out);
@@ -154,12 +183,33 @@ impl Prepared {
                 let value = value.clone();
                 let value = if ty.is_array() { own.accept_array(value)? } else { own.accept(value)? };
                 converted.get_or_insert_with(|| values.to_vec())[at] = value;
-            } else if let Some(value) = bound(now, ty, known.cast, value)? {
+            } else if let Some(value) =
+                bound(now, ty, known.cast || is_text_beside(*known, ty, value), value)?
+            {
                 converted.get_or_insert_with(|| values.to_vec())[at] = value;
             }
         }
         Ok(converted)
     }
+}
+
+/// Which of a parameter's values have to be converted.
+fn converts(known: ParameterType) -> Converts {
+    match known.ty {
+        Some(ty) if known.cast || ty.enumeration().is_some() => Converts::All,
+        Some(ty) if is_formed(ty) || is_compared(known, ty) => Converts::Texts,
+        _ => Converts::None,
+    }
+}
+
+/// Whether a parameter is compared with a number.
+fn is_compared(known: ParameterType, ty: SqlType) -> bool {
+    known.compared && ty.is_number()
+}
+
+/// Whether a text was given for one: it has to read as a number.
+fn is_text_beside(known: ParameterType, ty: SqlType, value: &Value) -> bool {
+    matches!(value, Value::Text(_)) && is_compared(known, ty)
 }
 
 impl Core {
@@ -171,7 +221,7 @@ impl Core {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        self.run_with(session, prepared, |core, prepared| prepared.run(core, parameters, out))
+        self.run_with(session, prepared, parameters, |core, prepared| prepared.run(core, parameters, out))
     }
 
     /// Runs a prepared `INSERT` that takes these rows.
@@ -182,16 +232,23 @@ impl Core {
         rows: &Rows<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        self.run_with(session, prepared, |core, prepared| prepared.plan.run(core, Given::Rows(rows), out))
+        self.run_with(session, prepared, &[], |core, prepared| {
+            prepared.plan.run(core, Given::Rows(rows), out)
+        })
     }
 
+    /// Runs one in whichever way. Other caches hear of it with these values of its parameters.
     pub(crate) fn run_with(
         &mut self,
         session: &mut Session,
         prepared: &mut Prepared,
+        values: &[Value],
         body: impl FnOnce(&Self, &mut Prepared) -> Result<Done, SqlError>,
     ) -> Result<Done, SqlError> {
         prepared.check_needs(self, session.identity())?;
+        if prepared.needs.locks() {
+            session.check_writable("SELECT FOR UPDATE")?;
+        }
         if let Some(notice) = prepared.notice {
             session.note(notice, "");
         }
@@ -204,6 +261,12 @@ impl Core {
         };
         if result.as_ref().is_err_and(SqlError::breaks_constraint) && prepared.plan().rolls_back() {
             session.roll_back();
+        }
+        if let Some(tells) = &prepared.tells
+            && writes.is_some()
+            && result.as_ref().map_or_else(|error| error.partial, |_| true)
+        {
+            session.tell(tells.told(values));
         }
         result
     }

@@ -17,6 +17,8 @@ use crate::error::{SqlError, state};
 use crate::facts::Facts;
 use crate::held::Allowance;
 use crate::limits::NOTICES_MAX;
+use crate::table::Cancel;
+use crate::told::Told;
 use crate::transaction::Block;
 
 /// Where a session stands between two statements, as PostgreSQL's `ReadyForQuery` reports it.
@@ -75,6 +77,8 @@ pub struct Session {
     statement_timeout: Option<Duration>,
     /// The same.
     native: Option<bool>,
+    /// When the statement began of which the next one is a piece.
+    began_us: Option<u64>,
     /// Where it is; none is UTC.
     zone: Option<Zone>,
     /// What `LIKE` means to it.
@@ -90,6 +94,12 @@ pub struct Session {
     /// The settings of the session, as its owner reports them.
     settings: Arc<OwnSettings>,
     effects: Vec<Effect>,
+    /// What other caches are to hear now.
+    told: Vec<Told>,
+    /// It applies what another cache has told, and tells nobody.
+    silent: bool,
+    /// The cancel flag while a statement is described: nothing runs then that has a flag of its own.
+    cancel: Cancel,
     /// What it may hold; made for it when it begins a transaction and nobody gave it one.
     allowance: Option<Arc<Allowance>>,
 }
@@ -105,8 +115,27 @@ impl Session {
         Self { allowance: Some(allowance), ..Self::default() }
     }
 
+    /// Says what stops the description of a statement, as it stops the statement.
+    pub fn set_cancel(&mut self, cancel: Cancel) {
+        self.cancel = cancel;
+    }
+
+    pub(crate) fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
     pub(crate) fn allowance(&mut self) -> &Arc<Allowance> {
         self.allowance.get_or_insert_with(Allowance::alone)
+    }
+
+    /// Says that the next statements are pieces of one that began so many microseconds after 1970, and so have its
+    /// moment; none: each has its own.
+    pub fn set_began_us(&mut self, us: Option<u64>) {
+        self.began_us = us;
+    }
+
+    pub(crate) fn began_us(&self) -> Option<u64> {
+        self.began_us
     }
 
     /// The time zone that moments without an offset are of.
@@ -156,6 +185,42 @@ impl Session {
     /// Lets them run as somebody else. Returns as whom they ran.
     pub(crate) fn act_as(&mut self, actor: Actor) -> Actor {
         std::mem::replace(&mut self.actor, actor)
+    }
+
+    /// Has it tell other caches nothing: what it does they have told.
+    pub fn silence(&mut self) {
+        self.silent = true;
+    }
+
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// Takes what other caches are to hear of what took effect.
+    #[inline]
+    pub fn take_told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// Other caches hear of this when it takes effect: now, or by `COMMIT`, which may compute it again.
+    pub(crate) fn tell(&mut self, told: impl Iterator<Item = Told>) {
+        if self.silent {
+            return;
+        }
+        let (zone, like) = (self.zone, self.like);
+        for told in told {
+            let told = Told { zone, like, ..told };
+            match &mut self.block {
+                Some(block) if block.journal.again => {}
+                Some(block) => block.to_tell.push(told),
+                None => self.told.push(told),
+            }
+        }
+    }
+
+    /// Other caches hear of this, which took effect.
+    pub(crate) fn tell_all(&mut self, told: Vec<Told>) {
+        self.told.extend(told);
     }
 
     /// Says to its transaction which statement has just worked.
@@ -312,7 +377,7 @@ impl Session {
     }
 
     /// Refuses a statement that writes where only reading is allowed. `tag` names it.
-    pub(crate) fn check_writable(&self, tag: &str) -> Result<(), SqlError> {
+    pub fn check_writable(&self, tag: &str) -> Result<(), SqlError> {
         if self.read_only() {
             let message = format!("cannot execute {tag} in a read-only transaction");
             return Err(SqlError::new(state::READ_ONLY, message));

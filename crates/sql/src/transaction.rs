@@ -15,6 +15,7 @@ use crate::journal::{Journal, Reach, bytes_of};
 use crate::limits::{BYTES_PER_TRANSACTION_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::session::{ISOLATION, Session, TransactionStatus};
 use crate::text::transaction::{Control, Modes, misplaced};
+use crate::told::ToTell;
 
 /// An open transaction.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct Block {
     held: Held,
     /// The views that it refreshed, which did not see what it wrote.
     refreshed: Vec<String>,
+    /// What other caches hear when it commits.
+    pub(crate) to_tell: ToTell,
 }
 
 impl Block {
@@ -46,7 +49,7 @@ impl Block {
         let (own, journal) = (WriteSet::default(), Journal::default());
         let (undoing, together) = (Undoing::default(), false);
         let (failed, used, generation) = (false, false, 0);
-        let refreshed = Vec::new();
+        let (refreshed, to_tell) = (Vec::new(), ToTell::default());
         Self {
             own,
             journal,
@@ -59,6 +62,7 @@ impl Block {
             generation,
             held,
             refreshed,
+            to_tell,
         }
     }
 
@@ -196,6 +200,7 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
             let block = own_block(session, "SAVEPOINT")?;
             block.journal.savepoint(&name);
             block.undoing.savepoint(&name);
+            block.to_tell.savepoint(&name);
             block.own.savepoint(name);
             "SAVEPOINT"
         }
@@ -204,6 +209,7 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
             found_savepoint(block.own.release(&name), &name)?;
             block.journal.release(&name);
             block.undoing.release(&name);
+            block.to_tell.release(&name);
             "RELEASE"
         }
         Control::RollbackTo(name) => {
@@ -302,6 +308,7 @@ fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static 
     } else {
         let writes = std::mem::take(&mut block.own).into_writes();
         store.commit(&writes).map_err(refused)?;
+        session.tell_all(block.to_tell.take());
         if !writes.is_empty() {
             let catalog = store.catalog();
             let views = block.refreshed.iter().filter_map(|view| catalog.table(view));
@@ -336,6 +343,7 @@ fn roll_back_to(session: &mut Session, name: &str) -> Result<(), SqlError> {
     let block = own_block(session, "ROLLBACK TO SAVEPOINT")?;
     found_savepoint(block.own.rollback_to(name), name)?;
     block.journal.roll_back_to(name);
+    block.to_tell.roll_back_to(name);
     let failed = block.undoing.roll_back_to(name);
     say_undone(session, &failed);
     if session.status() == TransactionStatus::Failed

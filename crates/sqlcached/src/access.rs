@@ -1,14 +1,14 @@
 //! The files of access: rules, roles, users. Read at the start and on SIGHUP; roles are written when they change.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use engine::Engine;
 use engine::auth::{Access, FileError, Maps, Roles, Rules, Users};
 use tracing::{error, info, warn};
 
+use crate::replace::{SECRET, replace};
 use crate::settings::{
     AUTH_FILE, Chosen, ENABLE_SASL, HBA_FILE, IDENT_FILE, ROLES_FILE, SSL, SSL_CA_FILE, Setting,
 };
@@ -24,7 +24,7 @@ pub(crate) fn start(chosen: &Chosen, engine: &Engine) -> Result<(), String> {
         }
         let path = path.to_owned();
         engine.access.on_change(Box::new(move |roles| {
-            write(&path, &roles.to_file()).map_err(|error| format!("{}: {error}", path.display()))
+            replace(&path, &roles.to_file(), SECRET).map_err(|error| format!("{}: {error}", path.display()))
         }));
     }
     engine.access.set(load(chosen)?);
@@ -73,11 +73,16 @@ fn read<T>(
     let Some(path) = path_of(chosen, setting) else { return Ok(None) };
     let fails = |why: String| format!("{}: {}: {why}", setting.name, path.display());
     let text = fs::read_to_string(path).map_err(|error| fails(error.to_string()))?;
-    // Rules are no secret.
     let mode = fs::metadata(path).map_err(|error| fails(error.to_string()))?.permissions().mode();
+    // Rules are no secret.
     let secret = setting.name != HBA_FILE.name && setting.name != IDENT_FILE.name;
     if secret && mode & SECRET_MODE != 0 {
-        return Err(fails("others than its owner can change it or read it; run chmod 600 on it".to_owned()));
+        let why = fails("others than its owner can change it or read it; run chmod 600 on it".to_owned());
+        if setting.name != AUTH_FILE.name {
+            return Err(why);
+        }
+        // memcached takes such a file, and containers make the files of their secrets readable for everybody.
+        warn!("{why}");
     }
     parse(&text).map(Some).map_err(|error| fails(error.to_string()))
 }
@@ -89,20 +94,8 @@ fn make(path: &Path) -> Result<(), String> {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = users.lines().find(|line| line.split(':').nth(2) == Some(&uid));
     let name = name.and_then(|line| line.split(':').next()).unwrap_or("sqlcached");
-    write(path, &Roles::with_superuser(name).to_file()).map_err(|error| fails(error.to_string()))?;
+    replace(path, &Roles::with_superuser(name).to_file(), SECRET)
+        .map_err(|error| fails(error.to_string()))?;
     info!("{} was made, with the superuser {name}", path.display());
     Ok(())
-}
-
-/// Writes a file so that a crash leaves the old one or the new one, and nobody else can read either.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let unfinished = path.with_extension("new");
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    File::open(folder)?.sync_all()
 }

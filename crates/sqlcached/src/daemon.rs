@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::{Engine, EngineOptions};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,18 +17,20 @@ use crate::access;
 use crate::background;
 use crate::greeting;
 use crate::init_file;
-use crate::log::Log;
+use crate::log::{Log, NOTICE};
 use crate::place::{self, Places};
 use crate::process::{self, PidFile, become_user};
+use crate::replace::{PUBLIC, replace};
 use crate::service;
 use crate::settings::{
     ANY_PORT, AUTHENTICATION_TIMEOUT, Address, COLD, Chosen, DEAD_MEMORY_PERCENT, DUMP_ENABLED, EVICTIONS,
     FLUSH_ENABLED, HTTP_HOSTS, HTTP_LISTEN_ADDRESSES, HTTP_PORT, HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE,
     LISTEN_ADDRESSES, LISTEN_BACKLOG, LOG_MIN_DURATION_STATEMENT, LOG_PARAMETER_MAX_LENGTH, MAX_CONNECTIONS,
     MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION, NEVER, PID_FILE,
-    SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS,
-    UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
+    SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, Setting,
+    THREADS, UNIX_SOCKET_PATH, UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
 };
+use crate::span::span;
 use crate::tls;
 use crate::warnings;
 
@@ -58,6 +60,8 @@ pub(crate) fn run(
     // Root may raise the limit, and there is one thread only so far: a user belongs to each thread.
     allow_descriptors(chosen)?;
     become_user(chosen.path(&USER))?;
+    #[expect(clippy::disallowed_methods, reason = "how long the process ran is no time of a row")]
+    let began = Instant::now();
     let log = Arc::new(Log::start(chosen.number(&VERBOSITY)));
     if chosen.number(&MEMORY_MB) < MEMORY_MB_MIN {
         warn!("memory_mb: less than {MEMORY_MB_MIN} MiB is not enough; using {MEMORY_MB_MIN} MiB");
@@ -68,9 +72,9 @@ pub(crate) fn run(
     // Registered first: a SIGTERM during a long start is kept and obeyed at its end.
     let signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| format!("cannot take signals: {error}"))?;
-    let places = Places::prepare(chosen)?;
+    let mut places = Places::prepare(chosen)?;
     warnings::warn_of(&places, memory_mb(chosen));
-    let Opened { store, start } = open_store(chosen, &places)?;
+    let Opened { store, start } = open_store(chosen, &mut places)?;
     let mut unfinished = Unfinished::of(&start, &places);
     store.set_evictions(chosen.is_on(&EVICTIONS));
     store.set_dead_memory_percent(chosen.number(&DEAD_MEMORY_PERCENT));
@@ -85,6 +89,8 @@ pub(crate) fn run(
     engine.on_verbosity(chosen.number(&VERBOSITY), Box::new(move |level| own_log.set(level)));
     // Before anybody is served: what a source may have changed meanwhile is gone.
     let sources = source::Sources::start(&engine).map_err(|error| format!("sources: {error}"))?;
+    // The same of what other caches have told.
+    let buses = cluster::Buses::start(&engine).map_err(|error| format!("buses: {error}"))?;
     // It is this process's own signal, which no worker waits for.
     engine.on_refresh(Box::new(process::ask_to_reload));
     let server =
@@ -97,6 +103,7 @@ pub(crate) fn run(
         sql_addresses: server.sql_addresses(),
         sql_socket: server.serves_sql_socket().then_some(places.sql_socket.as_deref()).flatten(),
         http_addresses: server.http_addresses(),
+        socket: server.serves_socket().then_some(places.socket.as_deref()).flatten(),
         places: &places,
         memory_mb: memory_mb(chosen),
         tls: config.tls.is_some(),
@@ -108,16 +115,18 @@ pub(crate) fn run(
     }
     service::say_ready(SERVES);
     service::begin_watchdog(&engine);
-    serve(&server, &engine, &log, chosen.clone(), signals, read_again);
+    let signal = serve(&server, &engine, &log, chosen.clone(), signals, read_again);
+    let stopped = format!("stopped by {} after {}", name_of(signal), span(began.elapsed()));
     service::say_stopping();
     drop(pid_file);
     match server.drain(DRAIN_PATIENCE) {
-        Drained::Whole => info!("stopped; every reply was sent"),
+        Drained::Whole => info!(target: NOTICE, "{stopped}; every reply was sent"),
         Drained::Cut(connections) => {
-            warn!("stopped; {connections} connections were closed in the middle of a reply");
+            warn!("{stopped}; {connections} connections were closed in the middle of a reply");
         }
     }
     drop(sources);
+    drop(buses);
     drop(engine);
     drop(store);
     Ok(())
@@ -133,14 +142,16 @@ fn write_ports(addresses: &[SocketAddr]) {
     };
     let text: String = addresses.iter().map(line).collect();
     // Whoever waits for the file finds it whole.
-    let mut unfinished = path.clone();
-    unfinished.push(".lck");
-    if let Err(error) = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &path)) {
+    if let Err(error) = replace(path.as_ref(), &text, PUBLIC) {
         warn!("{PORTS_VARIABLE}: {}: {error}", path.display());
     }
 }
 
-/// Waits for signals. Returns when one asks to stop.
+fn name_of(signal: i32) -> &'static str {
+    signal_hook::low_level::signal_name(signal).unwrap_or("a signal")
+}
+
+/// Waits for signals. Returns the one that asks to stop.
 fn serve(
     server: &Server,
     engine: &Engine,
@@ -148,26 +159,29 @@ fn serve(
     mut chosen: Chosen,
     mut signals: Signals,
     read_again: impl Fn() -> Result<Chosen, String>,
-) {
+) -> i32 {
     for signal in signals.forever() {
         if signal != SIGHUP {
-            return;
+            return signal;
         }
         service::say_reloading();
         match read_again() {
             Ok(new) => {
-                reload(server, log, &chosen, &new);
+                let changed = reload(server, log, &chosen, &new);
                 access::reload(&new, engine);
                 tls::reload(&new, server);
                 set_slow_log(&new, engine);
                 engine.store().set_dead_memory_percent(new.number(&DEAD_MEMORY_PERCENT));
                 engine.describe_settings(new.facts());
                 chosen = new;
+                // Last, when all of it is in force.
+                info!(target: NOTICE, "settings read again: {changed} changed");
             }
             Err(why) => error!("the settings were not changed: {why}"),
         }
         service::say_ready(SERVES);
     }
+    SIGTERM
 }
 
 fn set_slow_log(chosen: &Chosen, engine: &Engine) {
@@ -175,15 +189,13 @@ fn set_slow_log(chosen: &Chosen, engine: &Engine) {
     engine.set_slow_log(from_ms, chosen.count(&LOG_PARAMETER_MAX_LENGTH));
 }
 
-fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) {
+/// Takes what the server needs. Returns the names of the settings that changed and are in force.
+fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) -> String {
     log.set(new.number(&VERBOSITY));
     let changed = old.changed(new);
-    for setting in &changed {
-        if setting.reloadable {
-            info!("{} changed", setting.name);
-        } else {
-            warn!("{} changes at the next start", setting.name);
-        }
+    let (now, later): (Vec<&Setting>, Vec<&Setting>) = changed.iter().partition(|setting| setting.reloadable);
+    for setting in later {
+        warn!("{} changes at the next start", setting.name);
     }
     if let Err(why) = allow_descriptors(new) {
         error!("{why}");
@@ -195,18 +207,35 @@ fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) {
         idle_timeout: new.time(&IDLE_TIMEOUT),
         authentication_timeout: new.value(&AUTHENTICATION_TIMEOUT).time(),
     });
-    info!("settings were read again; {} changed", changed.len());
+    let now: Vec<&str> = now.iter().map(|setting| setting.name).collect();
+    if now.is_empty() { "none".to_owned() } else { now.join(", ") }
 }
 
-fn open_store(chosen: &Chosen, places: &Places) -> Result<Opened, String> {
-    let options = StoreOptions {
+/// Opens the arena. One that was not asked for, and belongs to a daemon in another network namespace, is left to it:
+/// then rows are in memory of this process's own, as with `--arena none`.
+fn open_store(chosen: &Chosen, places: &mut Places) -> Result<Opened, String> {
+    let open = |places: &Places| Store::open_with(&store_options(chosen, places), places.shared.clone());
+    let opened = match open(places) {
+        Err(error) if error.is_locked() && places.are_of_another_namespace(chosen) => {
+            warn!(
+                "{error}; rows are kept in memory that ends with this process (choose a file with --arena)"
+            );
+            (places.arena, places.shared) = (None, None);
+            open(places)
+        }
+        opened => opened,
+    };
+    opened.map_err(|error| explained(&error.to_string()))
+}
+
+fn store_options(chosen: &Chosen, places: &Places) -> StoreOptions {
+    StoreOptions {
         path: places.arena.clone(),
         memory_bytes: memory_mb(chosen) << 20,
         cold: chosen.is_on(&COLD),
         clock: Clock::of_process(),
         row_bytes_max: chosen.count(&MAX_ITEM_SIZE) + ROW_BYTES_BESIDE,
-    };
-    Store::open_with(&options, places.shared.clone()).map_err(|error| explained(&error.to_string()))
+    }
 }
 
 fn engine_options(chosen: &Chosen) -> EngineOptions {
@@ -284,9 +313,11 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         listen_addresses: listen.iter().filter_map(own).collect(),
         transports: listen.iter().filter_map(transport).collect(),
         unix_socket: places.socket.clone(),
+        unix_optional: !chosen.is_given(&UNIX_SOCKET_PATH),
         sql_addresses,
         sql_optional: !chosen.is_given(&SQL_PORT) && !chosen.is_given(&SQL_SOCKET_DIR),
         sql_socket: places.sql_socket.clone(),
+        sql_socket_optional: !chosen.is_given(&SQL_SOCKET_DIR),
         http_addresses,
         http_optional: !chosen.is_given(&HTTP_PORT) && !chosen.is_given(&HTTP_LISTEN_ADDRESSES),
         http_hosts: host_names(chosen),

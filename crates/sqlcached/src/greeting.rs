@@ -15,6 +15,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) start: &'a Start,
     pub(crate) tables_made: usize,
     pub(crate) addresses: &'a [SocketAddr],
+    pub(crate) socket: Option<&'a Path>,
     pub(crate) sql_addresses: &'a [SocketAddr],
     pub(crate) sql_socket: Option<&'a Path>,
     pub(crate) http_addresses: &'a [SocketAddr],
@@ -50,7 +51,7 @@ fn text(facts: &Facts<'_>) -> String {
     for address in facts.addresses {
         let _ = writeln!(text, "  memcached and SQL on {address}");
     }
-    if let Some(path) = &facts.places.socket {
+    if let Some(path) = facts.socket {
         let _ = writeln!(text, "  memcached and SQL on {}", path.display());
     }
     for address in facts.sql_addresses {
@@ -63,7 +64,7 @@ fn text(facts: &Facts<'_>) -> String {
         let _ = writeln!(text, "  console, metrics and health on http://{address}/");
     }
     let plain = facts.addresses.first().filter(|_| !facts.tls);
-    let listener = match (plain, &facts.places.socket) {
+    let listener = match (plain, facts.socket) {
         (Some(address), _) => format!("{} {}", address.ip(), address.port()),
         (None, Some(path)) => format!("-U {}", path.display()),
         (None, None) => return text,
@@ -105,6 +106,7 @@ mod tests {
             start: &start,
             tables_made: 0,
             addresses: &addresses,
+            socket: places.socket.as_deref(),
             sql_addresses: &sql_addresses,
             sql_socket: None,
             http_addresses: &http_addresses,

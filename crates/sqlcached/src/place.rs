@@ -1,12 +1,14 @@
 //! Where the arena and the Unix socket lie when nobody says.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::settings::{
-    ANY_PORT, ARENA, Chosen, HTTP_PORT, LISTEN_ADDRESSES, PORT, SHARED_MEMORY_FILE, SQL_PORT, SQL_SOCKET_DIR,
-    UNIX_SOCKET_PATH,
+    ANY_PORT, ARENA, Address, Chosen, HTTP_PORT, LISTEN_ADDRESSES, PORT, SHARED_MEMORY_FILE, SQL_PORT,
+    SQL_SOCKET_DIR, UNIX_SOCKET_PATH,
 };
 
 /// Files here are memory; they last until the machine restarts.
@@ -56,6 +58,19 @@ impl Places {
             socket: place(socket, "sock")?,
             sql_socket: sql_socket(chosen)?,
         })
+    }
+}
+
+impl Places {
+    /// Whether the files that nobody asked for are those of a daemon that serves in another network namespace: it
+    /// answers at the socket, and our port is free. One that is about to stop does not answer any more, and the next
+    /// start needs its rows.
+    pub(crate) fn are_of_another_namespace(&self, chosen: &Chosen) -> bool {
+        let asked = chosen.is_given(&ARENA) || chosen.is_given(&UNIX_SOCKET_PATH);
+        let answers = || self.socket.as_ref().is_some_and(|path| UnixStream::connect(path).is_ok());
+        let Some(port) = u16::try_from(port(chosen)).ok().filter(|port| *port > 0) else { return false };
+        let free = |address: &Address| TcpListener::bind((address.ip, address.port.unwrap_or(port))).is_ok();
+        !asked && answers() && chosen.addresses(&LISTEN_ADDRESSES).iter().all(free)
     }
 }
 

@@ -7,6 +7,8 @@ use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 use tracing::warn;
 
+use crate::replace::{PUBLIC, replace};
+
 /// Where users are.
 const USERS: &str = "/etc/passwd";
 
@@ -50,6 +52,11 @@ fn find_user(users: &str, name: &str) -> Option<(Uid, Gid)> {
     })
 }
 
+/// What stands in the file.
+fn own_line() -> String {
+    format!("{}\n", std::process::id())
+}
+
 /// A file with the number of this process, as long as it serves.
 #[derive(Debug)]
 pub(crate) struct PidFile(Option<PathBuf>);
@@ -60,7 +67,7 @@ impl PidFile {
         if path.as_os_str() == "none" {
             return Self(None);
         }
-        match fs::write(path, format!("{}\n", std::process::id())) {
+        match replace(path, &own_line(), PUBLIC) {
             Ok(()) => Self(Some(path.to_path_buf())),
             Err(error) => {
                 warn!("pid_file: {}: {error}", path.display());
@@ -72,7 +79,8 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        if let Some(path) = &self.0 {
+        let is_ours = |path: &&PathBuf| fs::read_to_string(path).is_ok_and(|text| text == own_line());
+        if let Some(path) = self.0.as_ref().filter(is_ours) {
             // Somebody may have taken it away already.
             let _absent = fs::remove_file(path);
         }
@@ -82,6 +90,22 @@ impl Drop for PidFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With no mask it was born writable to everybody, who could name a process for root to kill.
+    #[test]
+    fn the_pid_file_is_its_owners() {
+        let path = std::env::temp_dir().join(format!("pid-file-{}", std::process::id()));
+        let before = rustix::process::umask(rustix::fs::Mode::empty());
+        let file = PidFile::write(&path);
+        rustix::process::umask(before);
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+        assert_eq!(mode & 0o7777, 0o644);
+        fs::write(&path, "1\n").unwrap();
+        drop(file);
+        assert!(path.exists(), "the file of another process was removed");
+        drop(PidFile::write(&path));
+        assert!(!path.exists());
+    }
 
     #[test]
     fn users_are_found_by_name() {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use store::definition::nearest;
 use tracing::warn;
 
 use crate::place::{MEMORY_FILES, Places};
@@ -56,7 +57,7 @@ fn unknown_variable(name: &str) -> Option<String> {
     if known || [CONFIG_VARIABLE, SOCKET_VARIABLE, background::MARK].contains(&name) {
         return None;
     }
-    let near = file::nearest(&own.to_ascii_lowercase());
+    let near = nearest(own, file::names());
     Some(match near {
         Some(setting) => format!("there is no such setting; did you mean {}?", setting.variable()),
         None => "there is no such setting; --help lists them".to_owned(),

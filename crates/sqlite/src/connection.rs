@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use libsqlite3_sys as ffi;
 use sqltext::token::quoted_name;
+use store::patience::Watch;
 
 use super::guard::{FaultPoint, guarded};
 use super::heap;
@@ -44,15 +45,13 @@ pub enum Action<'a> {
 }
 
 /// What the owner of a connection decides for it.
-pub trait Policy {
+pub trait Policy: Watch {
     /// Whether a statement may do this; asked while it is compiled.
     fn allows(&self, action: Action<'_>) -> bool;
     /// After how many operations it is asked whether the running statement must stop.
     fn progress_operations(&self) -> c_int {
         limits::PROGRESS_OPERATIONS
     }
-    /// Whether the running statement must stop, so many operations after it was asked last.
-    fn must_stop(&self, operations: u64) -> bool;
 }
 
 /// Allows everything and never stops a statement: for a connection that holds nobody's data and goes at once.
@@ -63,7 +62,9 @@ impl Policy for Unrestricted {
     fn allows(&self, _: Action<'_>) -> bool {
         true
     }
+}
 
+impl Watch for Unrestricted {
     fn must_stop(&self, _: u64) -> bool {
         false
     }

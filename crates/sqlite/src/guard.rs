@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Places where a test can ask for a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "failpoints"), allow(unreachable_pub, reason = "only tests name one from outside"))]
+#[cfg_attr(not(debug_assertions), allow(unreachable_pub, reason = "only tests name one from outside"))]
 pub enum FaultPoint {
     /// A table is connected to a connection.
     Connect,
@@ -48,21 +48,21 @@ pub fn count_panic() {
     CAUGHT.fetch_add(1, Ordering::Relaxed);
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 thread_local! {
     static ARMED: std::cell::Cell<Option<FaultPoint>> = const { std::cell::Cell::new(None) };
 }
 
 /// Makes the next callback of this kind on this thread panic.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub fn arm_fault(point: FaultPoint) {
     ARMED.set(Some(point));
 }
 
-#[cfg_attr(not(feature = "failpoints"), expect(unused_variables, reason = "nobody arms one"))]
+#[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "nobody arms one"))]
 #[inline]
 fn trip(point: FaultPoint) {
-    #[cfg(feature = "failpoints")]
+    #[cfg(debug_assertions)]
     if ARMED.get() == Some(point) {
         ARMED.set(None);
         panic!("fault point {point:?}");

@@ -13,6 +13,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libsqlite3_sys as ffi;
+use store::patience;
 
 use crate::limits::MUCH_FREED_BYTES;
 
@@ -24,6 +25,8 @@ const ALIGN: usize = 8;
 thread_local! {
     static USED: Cell<i64> = const { Cell::new(0) };
     static CAP: Cell<i64> = const { Cell::new(i64::MAX) };
+    /// Whether SQLite compiles a statement.
+    static COMPILES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Gives SQLite this allocator; does nothing when the process has already initialised SQLite.
@@ -59,6 +62,20 @@ pub fn capped<T>(bytes: usize, body: impl FnOnce() -> T) -> T {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     CAP.set(USED.get().saturating_add(bytes).min(before.0));
     body()
+}
+
+/// Has SQLite compile a statement, which ends with the thread's statement. SQLite itself asks in a few of its loops,
+/// but compares each constant of a statement with all before it, for one. Whatever it does, it allocates.
+pub(crate) fn compiling<T>(body: impl FnOnce() -> T) -> T {
+    let before = COMPILES.replace(true);
+    let result = body();
+    COMPILES.set(before);
+    result
+}
+
+/// Whether SQLite gets no more memory for what it compiles, because the statement must stop.
+fn gives_up() -> bool {
+    COMPILES.get() && patience::step()
 }
 
 /// Whether `more` bytes fit under the cap; counts them if so.
@@ -116,7 +133,7 @@ fn length(bytes: usize) -> i64 {
 extern "C" fn allocate(bytes: c_int) -> *mut c_void {
     let Some(bytes) = usize::try_from(bytes).ok().filter(|&bytes| bytes > 0) else { return ptr::null_mut() };
     let Some(layout) = layout(bytes) else { return ptr::null_mut() };
-    if !charge(length(bytes)) {
+    if gives_up() || !charge(length(bytes)) {
         return ptr::null_mut();
     }
     // SAFETY: the layout is never empty, for it has the header.
@@ -171,7 +188,7 @@ unsafe extern "C" fn resize(at: *mut c_void, bytes: c_int) -> *mut c_void {
     let (block, before) = unsafe { block_of(at) };
     let Some(bytes) = usize::try_from(bytes).ok().filter(|&bytes| bytes > 0) else { return ptr::null_mut() };
     let (Some(old), Some(new)) = (layout(before), layout(bytes)) else { return ptr::null_mut() };
-    if !charge(length(bytes) - length(before)) {
+    if gives_up() || !charge(length(bytes) - length(before)) {
         return ptr::null_mut();
     }
     // SAFETY: the block has the old layout; the new size is not zero and was checked not to overflow.

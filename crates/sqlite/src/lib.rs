@@ -37,7 +37,7 @@ pub use aggregate::Aggregate;
 pub use connection::{Action, Connection, Failure, Policy, Unrestricted, random_bytes};
 
 pub use function::Volatility;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub use guard::{FaultPoint, arm_fault};
 pub use guard::{count_panic, panics_caught};
 pub use heap::{give_memory_back, note_freed};

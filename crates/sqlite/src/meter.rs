@@ -5,21 +5,20 @@
 //! asked for with [`take`] before it is taken, and what it does is reported with [`work`], which stops it where the
 //! statement must stop. A function need not hand the refusal on: the call fails all the same.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 
 use sqltext::error::{SqlError, state};
+use store::patience::{self, Watch, must_stop};
 use store::value::ValueRef;
 
 use crate::limits::{PROGRESS_OPERATIONS, UNITS_PER_OPERATION};
-use crate::{Arguments, Policy, heap};
+use crate::{Arguments, heap};
 
 /// Units of work between two looks whether to stop.
 const UNITS_PER_LOOK: usize = PROGRESS_OPERATIONS.unsigned_abs() as usize * UNITS_PER_OPERATION;
 
 thread_local! {
-    /// What the thread's statement may do.
-    static POLICY: RefCell<Option<Rc<dyn Policy>>> = const { RefCell::new(None) };
     /// Units of work since the last look.
     static WORKED: Cell<usize> = const { Cell::new(0) };
     /// Bytes that the calls under way took.
@@ -39,23 +38,15 @@ impl From<Refusal> for SqlError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Memory => Self::out_of_memory(),
-            // The one whose statement it is says why.
-            Refusal::Time => Self::new(state::CANCELED, "the statement was stopped"),
+            Refusal::Time => Self::stopped(),
         }
     }
 }
 
 /// Runs a statement's `body` with so many bytes of memory, until `policy` says that it must stop.
-pub fn statement<T>(policy: Rc<dyn Policy>, bytes: usize, body: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Rc<dyn Policy>>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            POLICY.set(self.0.take());
-        }
-    }
-    let _before = Restore(POLICY.replace(Some(policy)));
+pub fn statement<T>(policy: Rc<dyn Watch>, bytes: usize, body: impl FnOnce() -> T) -> T {
     let _give_back = GiveBack(TAKEN.get());
-    heap::capped(bytes, body)
+    patience::watched(policy, || heap::capped(bytes, body))
 }
 
 /// Gives back what was taken since there were so many bytes.
@@ -144,12 +135,6 @@ pub fn work(units: usize) -> Result<(), SqlError> {
     let worked = WORKED.get() + units;
     WORKED.set(worked);
     if worked < UNITS_PER_LOOK { Ok(()) } else { look(worked) }
-}
-
-/// Whether the thread's statement must stop, so many operations after it was asked last.
-pub fn must_stop(operations: u64) -> bool {
-    let policy = POLICY.with_borrow(Clone::clone);
-    policy.is_some_and(|policy| policy.must_stop(operations))
 }
 
 #[cold]

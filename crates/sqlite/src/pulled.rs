@@ -29,7 +29,7 @@ impl Pulled {
         // SAFETY: the statement is live; the error of its last step was already taken.
         unsafe { ffi::sqlite3_reset(raw) };
         for (value, number) in values.zip(1..) {
-            let code = match value {
+            let code = match value.for_sqlite() {
                 // SAFETY: the statement is live and not running (so too below).
                 ValueRef::Null => unsafe { ffi::sqlite3_bind_null(raw, number) },
                 // SAFETY: see above.

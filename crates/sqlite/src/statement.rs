@@ -10,6 +10,7 @@ use libsqlite3_sys as ffi;
 use store::value::{ValueRef, text_or_blob};
 
 use super::connection::{Connection, Failure, UTF8};
+use super::heap;
 
 /// A compiled statement; keeps its connection open.
 pub struct Statement {
@@ -39,7 +40,7 @@ impl Statement {
         let mut tail = ptr::null();
         let flags: c_uint = ffi::SQLITE_PREPARE_PERSISTENT;
         // SAFETY: the text is `length` bytes long; both results are valid places.
-        let code = unsafe {
+        let code = heap::compiling(|| unsafe {
             ffi::sqlite3_prepare_v3(
                 connection.as_ptr(),
                 sql.as_ptr().cast(),
@@ -48,7 +49,7 @@ impl Statement {
                 &raw mut raw,
                 &raw mut tail,
             )
-        };
+        });
         connection.check(code)?;
         let end = if tail.is_null() { sql.len() } else { tail.addr() - sql.as_ptr().addr() };
         let Some(raw) = NonNull::new(raw) else { return Ok((None, end)) };
@@ -128,7 +129,7 @@ impl Statement {
     /// Binds one value by address; only `run` calls this, and it unbinds before the value can go.
     fn bind(&self, number: c_int, value: ValueRef<'_>) -> Result<(), Failure> {
         let raw = self.raw.as_ptr();
-        let code = match value {
+        let code = match value.for_sqlite() {
             // SAFETY: the statement is live and not running (so too below).
             ValueRef::Null => unsafe { ffi::sqlite3_bind_null(raw, number) },
             // SAFETY: see above.

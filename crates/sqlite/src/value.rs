@@ -96,7 +96,7 @@ impl Output<'_> {
     /// Hands out the value.
     pub fn set(self, value: ValueRef<'_>) {
         let context = self.context;
-        match value {
+        match value.for_sqlite() {
             // SAFETY: the context is live for the length of the callback (so too below).
             ValueRef::Null => unsafe { ffi::sqlite3_result_null(context) },
             // SAFETY: see above.

@@ -11,6 +11,7 @@ use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Word};
+use store::patience;
 
 /// How tightly operators bind, as PostgreSQL has it; higher is tighter.
 mod power {
@@ -248,6 +249,9 @@ impl Dialect for Sql {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        if patience::step() {
+            return Some(Err(stopped()));
+        }
         Some(Ok(match &parser.peek_token_ref().token {
             // These go by whether a column is being defined, which only the parser knows.
             Token::Word(word) if word.keyword == Keyword::COLLATE => {
@@ -262,6 +266,9 @@ impl Dialect for Sql {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Parsed<Expr> {
+        if patience::step() {
+            return Some(Err(stopped()));
+        }
         match &parser.peek_token_ref().token {
             Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
                 Some(parser.parse_value().map(Expr::Value))
@@ -318,6 +325,12 @@ impl Dialect for Sql {
         let deletes = keyword_at(parser, 0) == Keyword::DELETE && next_keyword(parser) != Keyword::FROM;
         deletes.then(|| parser.expected_ref("FROM", parser.peek_nth_token_ref(1)))
     }
+}
+
+/// The statement must stop; its reader knows.
+#[cold]
+fn stopped() -> ParserError {
+    ParserError::ParserError(String::new())
 }
 
 /// A sign before an operand binds tighter than any operator but a cast. `~` is to PostgreSQL one of the many others:

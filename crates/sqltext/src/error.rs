@@ -207,6 +207,12 @@ impl SqlError {
         Self::new(state::NOT_SUPPORTED, format!("{what} is not supported"))
     }
 
+    /// A stage of a statement gave up: the one whose statement it is says why.
+    #[cold]
+    pub fn stopped() -> Self {
+        Self::new(state::CANCELED, "the statement was stopped")
+    }
+
     /// A statement that needs more memory than it may have.
     #[cold]
     pub fn out_of_memory() -> Self {

@@ -22,6 +22,7 @@ pub mod literals;
 mod nesting;
 mod parse;
 pub mod places;
+pub mod secret;
 pub mod token;
 pub mod value;
 

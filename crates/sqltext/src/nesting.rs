@@ -4,8 +4,11 @@ use crate::limits::{NESTING_MAX, TABLES_NESTED_MAX};
 use crate::token::{Kind, Token};
 
 /// Operators that are words, and what begins a query.
-const WORDS: &[&str] =
-    &["NOT", "CASE", "IS", "ISNULL", "NOTNULL", "COLLATE", "IN", "LIKE", "GLOB", "BETWEEN", "SELECT"];
+#[rustfmt::skip]
+const WORDS: &[&str] = &[
+    "NOT", "CASE", "IS", "ISNULL", "NOTNULL", "COLLATE", "IN", "LIKE", "ILIKE", "SIMILAR", "GLOB", "REGEXP", "MATCH",
+    "BETWEEN", "AT", "OPERATOR", "SELECT", "VALUES", "TABLE",
+];
 
 /// The place of the token with which a statement nests more than [`NESTING_MAX`] operators.
 ///

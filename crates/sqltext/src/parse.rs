@@ -11,6 +11,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token as Spelled, TokenWithSpan, Word};
 
+use store::patience;
+
 use crate::conflict::{self, Tail};
 use crate::dialect::Sql;
 use crate::error::{SqlError, state};
@@ -60,6 +62,8 @@ pub enum Fault {
     Another,
     /// It nests too deep to be read.
     Deep,
+    /// Nothing: it was not read to its end, for the statement must stop.
+    Stopped,
 }
 
 impl fmt::Display for SyntaxError {
@@ -70,6 +74,7 @@ impl fmt::Display for SyntaxError {
             Fault::Literal => "a literal is not closed or has an unknown escape",
             Fault::Another => "another statement begins",
             Fault::Deep => "the statement nests too deep",
+            Fault::Stopped => "the statement was stopped",
         })?;
         write!(f, " at byte {}", self.place)
     }
@@ -95,6 +100,7 @@ impl SyntaxError {
             (Fault::Another, _) => {
                 error(state::SYNTAX, "only one statement can be sent at a time; send the next one separately")
             }
+            (Fault::Stopped, _) => SqlError::stopped(),
             (Fault::Deep, _) => error(
                 state::TOO_COMPLEX,
                 &format!("the statement nests more than {NESTING_MAX} operators; split it"),
@@ -120,6 +126,7 @@ pub fn parse_tokens<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Tree<'a>
     while parser.consume_token(&Spelled::SemiColon) {}
     let end = cut.map_or(sql.len(), |cut| tokens[cut].start);
     let statement = parser.parse_statement().map_err(|error| match error_of(end, &tokens, &error) {
+        error if patience::is_over() => SyntaxError { fault: Fault::Stopped, ..error },
         SyntaxError { place, fault: Fault::Unfinished } if cut.is_some() => {
             SyntaxError { place, fault: Fault::Unexpected }
         }
@@ -162,6 +169,9 @@ pub(crate) fn spelled_in(
     let mut spelled = Vec::with_capacity(range.len());
     let mut at = range.start;
     while let Some(token) = tokens.get(at).filter(|_| at < range.end) {
+        if patience::step() {
+            return Err(SyntaxError { place: token.start, fault: Fault::Stopped });
+        }
         let unknown = passed_over(tokens, at);
         if unknown == 0 {
             let literal = SyntaxError { place: token.start, fault: Fault::Literal };

@@ -40,7 +40,7 @@ fn statements(script: &str) -> Vec<String> {
 fn statements_of_the_tests_are_read() {
     let mut count = 0;
     for script in ["reading", "writing"] {
-        for sql in statements(&repository(&format!("crates/sql/tests/logic/{script}.test"))) {
+        for sql in statements(&repository(&format!("crates/sql/tests/it/logic/{script}.test"))) {
             let found = parse(&sql);
             assert!(found.is_ok(), "{sql}: {}", found.unwrap_err());
             count += 1;

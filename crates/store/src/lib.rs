@@ -77,7 +77,7 @@ mod index;
 mod limits;
 mod memory;
 mod mutation;
-mod patience;
+pub mod patience;
 mod reader;
 mod recovery;
 mod row;
@@ -93,8 +93,10 @@ mod versions;
 mod view;
 
 pub use arena::Foreseen;
+#[cfg(feature = "record")]
+pub use arena::Image;
 pub use arena::begins_as_arena;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub use arena::failpoint;
 pub use arena::{ArenaError, Hits, PinnedRow, Received, TableId, Ticket};
 #[cfg(debug_assertions)]
@@ -109,7 +111,7 @@ pub use define::alter::TableChange;
 pub use define::enums::EnumChange;
 pub use define::sequences::SequenceChange;
 pub use define::servers::ServerChange;
-pub use define::take_back::Step;
+pub use define::take_back::{Step, Transaction};
 pub use definition::TABLES_MAX;
 pub use error::{DdlError, ReadError, WriteError};
 pub use files::{hits_path, shared_path_beside};
@@ -118,7 +120,6 @@ pub use index::elements::{ElementKeys, ElementsOf};
 pub use index::{Index, KeyBounds, ordered};
 pub use memory::eviction::Eviction;
 pub use memory::{Memory, Pause};
-pub use patience::{MustStop, stoppable};
 pub use reader::{Ahead, Definitions, Found, Reader, Seen, SharedTable};
 pub use recovery::{Recovered, Recovery};
 pub use row::RowBuf;

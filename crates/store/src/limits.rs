@@ -125,6 +125,9 @@ pub const SEQUENCES_MAX: usize = 1_000;
 /// Most labels of an enum type: a comparison looks through them.
 pub(crate) const ENUM_LABELS_MAX: usize = 1_000;
 
+/// Most checks of a table: each is computed for every row that is written.
+pub const CHECKS_MAX: usize = 1_000;
+
 /// Most foreign keys of a table: as many as it may have indexes.
 pub const FOREIGN_KEYS_MAX: usize = INDEXES_MAX;
 
@@ -214,3 +217,17 @@ pub(crate) const SHOWN_CHARS_MAX: usize = 40;
 
 /// Digits behind the point of a time or a size; more make no difference to a millisecond of a week.
 pub(crate) const PLACES_MAX: usize = 9;
+
+/// Bytes of a word that may be a misspelt name: longer ones are none, and comparing them would take time.
+pub(crate) const WORD_BYTES_MAX: usize = 64;
+
+/// Times that a start looks through what it has to undo, where others defined something that is in the way: a thing may
+/// wait for its schema or its type, and a name for the thing that has it.
+pub(crate) const UNDO_PASSES: usize = 8;
+
+/// Most servers of NATS that the definition of a bus may name: as many as the largest cluster that keeps one stream
+/// has in each of a few places.
+pub(crate) const BUS_SERVERS_MAX: usize = 16;
+
+/// Most bytes of a stream's name: NATS advises against more, and it is a part of each subject.
+pub(crate) const STREAM_BYTES_MAX: usize = 32;

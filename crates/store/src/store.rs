@@ -179,6 +179,25 @@ impl Store {
     }
 }
 
+/// For tests that die behind every store to the arena's file.
+#[cfg(feature = "record")]
+impl Store {
+    /// The bytes of the file as they are now.
+    pub fn image(&self) -> arena::Image {
+        self.arena.private().image()
+    }
+
+    /// Begins to record every store to the file.
+    pub fn start_recording(&self) {
+        self.arena.private().start_recording();
+    }
+
+    /// Ends recording: each store made since as (word of the file, value), in order.
+    pub fn stop_recording(&self) -> Vec<(u64, u64)> {
+        self.arena.private().stop_recording()
+    }
+}
+
 /// Why a store could not be opened.
 #[derive(Debug)]
 pub enum StoreError {
@@ -186,6 +205,13 @@ pub enum StoreError {
     Arena(ArenaError),
     /// The definitions cannot be written to it.
     Catalogue(DdlError),
+}
+
+impl StoreError {
+    /// Whether another process has the arena's file.
+    pub fn is_locked(&self) -> bool {
+        matches!(self, Self::Arena(ArenaError::Locked(_)))
+    }
 }
 
 impl std::fmt::Display for StoreError {

@@ -20,7 +20,7 @@ pub enum Value {
     Null,
     /// A 64-bit signed integer.
     Integer(i64),
-    /// A 64-bit float; never NaN when made by a conversion of this module, for SQLite has none.
+    /// A 64-bit float; never NaN when made by a conversion of this module, for SQLite has none: see [`NAN`].
     Real(#[serde(with = "real_as_text")] f64),
     /// UTF-8 text.
     Text(String),
@@ -152,6 +152,16 @@ impl ValueRef<'_> {
         }
     }
 
+    /// The same for SQLite, which has no float that is no number.
+    #[inline]
+    #[must_use]
+    pub fn for_sqlite(self) -> Self {
+        match self {
+            Self::Real(real) if real.is_nan() => Self::Text(NAN),
+            value => value,
+        }
+    }
+
     /// Appends what `CAST(value AS TEXT)` prints: nothing for NULL, the bytes themselves for a blob.
     pub fn write_text(self, out: &mut Vec<u8>) {
         match self {
@@ -173,10 +183,13 @@ impl From<i64> for Value {
     }
 }
 
-/// SQLite has no NaN: it stores NULL in its place, and so do we.
+/// The float that is no number, as a column of floats and SQLite hold it. SQLite has no such float; as a text it is
+/// equal to itself and greater than all numbers, which is PostgreSQL's order.
+pub const NAN: &str = "NaN";
+
 impl From<f64> for Value {
     fn from(real: f64) -> Self {
-        if real.is_nan() { Self::Null } else { Self::Real(real) }
+        if real.is_nan() { Self::Text(NAN.to_owned()) } else { Self::Real(real) }
     }
 }
 
@@ -336,7 +349,7 @@ const EXPONENT_FROM: i32 = 17;
 /// always with a point, an exponent below 1e-4 and from 1e17.
 fn write_real(real: f64, out: &mut Vec<u8>) {
     if real.is_nan() {
-        return;
+        return out.extend_from_slice(NAN.as_bytes());
     }
     if real.is_infinite() {
         out.extend_from_slice(if real > 0.0 { b"Inf" } else { b"-Inf" });

@@ -29,7 +29,8 @@ const RULES: &[Rule] = &[
     ("engine", &["auth", "store", "sql"], false),
     ("server", &["engine", "memcache", "postgres"], false),
     ("source", &["engine", "postgres", "store"], false),
-    ("sqlcached", &["server", "source", "engine", "store", "sqlcached-client"], false),
+    ("cluster", &["engine", "store"], false),
+    ("sqlcached", &["server", "source", "cluster", "engine", "store", "sqlcached-client"], false),
     (
         "sqlcached-bench",
         &["sqlcached", "sqlcached-client", "server", "engine", "memcache", "sql", "store", "arena"],

@@ -21,7 +21,7 @@ const PRIVATE_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let (profile, places) = match arguments {
         ["--debug", places @ ..] => ("dev", places),
-        places => ("release", places),
+        places => ("dist", places),
     };
     let (prefix, staging) = match places {
         [prefix] => (Path::new(prefix), PathBuf::new()),
@@ -46,10 +46,15 @@ fn relative(path: &Path) -> &Path {
 
 /// Builds both libraries; the folder in which they lie.
 fn build(profile: &str) -> Result<PathBuf, String> {
-    let status = cargo()
-        .args(["build", "--quiet", "--locked", "--package", CRATE, "--profile", profile])
-        .status()
-        .map_err(|error| format!("cargo build: {error}"))?;
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--locked", "--profile", profile]);
+    // The tests have compiled the whole workspace. One package alone has other features, and is compiled again; so has
+    // the workspace without what tests and examples depend on.
+    match profile {
+        "dev" => build.args(["--workspace", "--lib", "--examples"]),
+        _ => build.args(["--package", CRATE]),
+    };
+    let status = build.status().map_err(|error| format!("cargo build: {error}"))?;
     if !status.success() {
         return Err(format!("cargo build --package {CRATE}: {status}"));
     }

@@ -15,10 +15,13 @@ mod install;
 mod instructions;
 mod licences;
 mod links;
+mod long;
 mod metadata;
 mod packages;
 mod prose;
+mod quick;
 mod rooms;
+mod suites;
 mod tidy;
 mod tools;
 
@@ -55,7 +58,7 @@ impl Outcome {
     }
 }
 
-const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | tools [--bench] | install-client [--debug] PREFIX [DESTDIR] | \
+const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | quick CRATE | long [--minutes N] | tools [--bench] | install-client [--debug] PREFIX [DESTDIR] | \
                      packages [--debug] [--only daemon|clients] [--program PATH] [--revision N] [FOLDER]";
 
 fn main() -> ExitCode {
@@ -63,11 +66,13 @@ fn main() -> ExitCode {
     let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let good = match names.as_slice() {
         ["ci", only @ ..] => ci::run(only),
-        ["tidy"] => ci::run(&["fmt", "tidy", "prose", "arrows", "rooms", "licences", "links"]),
+        ["tidy"] => ci::run(ci::TIDY),
         ["prose"] => said("prose", prose::report()),
         ["tools"] => said("tools", tools::install()),
         ["install-client", places @ ..] => said("install-client", install::run(places)),
         ["packages", places @ ..] => said("packages", packages::run(places)),
+        ["quick", names @ ..] => said("quick", quick::run(names)),
+        ["long", arguments @ ..] => said("long", long::run(arguments)),
         ["tools", "--bench"] => {
             tools::install_peers();
             true

@@ -36,6 +36,19 @@ pub(crate) fn check() -> Outcome {
     Outcome::new(passed, failures)
 }
 
+/// The one place that renames over a file: others forgot the mode, followed links or shared a name.
+const REPLACES: &str = "crates/sqlcached/src/replace.rs";
+
+/// Whether a line of the project's programs renames a file.
+fn replaces_a_file(name: &str, line: &str) -> bool {
+    let exempt = [REPLACES, "crates/xtask/", "fuzz/", "bench/"].iter().any(|place| name.starts_with(place));
+    let words = ["fs::rename(", "renameat", ".persist("];
+    !exempt
+        && !name.contains("/tests/")
+        && !name.starts_with("tests/")
+        && words.iter().any(|word| line.contains(word))
+}
+
 fn complaints(name: &str, text: &str) -> Vec<(usize, String)> {
     let extension = name.rsplit('.').next().unwrap_or("");
     let is_code = matches!(extension, "rs" | "py" | "sh" | "pl" | "toml");
@@ -56,6 +69,9 @@ fn complaints(name: &str, text: &str) -> Vec<(usize, String)> {
         }
         if let Some(word) = machine_words().into_iter().find(|word| line.contains(word)) {
             complain(format!("'{word}' is true on one machine only"));
+        }
+        if extension == "rs" && replaces_a_file(name, line) {
+            complain(format!("files are replaced by {REPLACES} alone"));
         }
         if extension == "rs" {
             rust_complaints(name, line).for_each(complain);
@@ -123,6 +139,9 @@ mod tests {
             ("crates/engine/src/limits.rs", "pub(crate) const KEYS_MAX: usize = 1;\n".to_owned(), 0),
             ("crates/engine/tests/a.rs", "const KEYS_MAX: usize = 1;\n".to_owned(), 0),
             ("crates/engine/src/a.rs", "const KEYS: usize = 1;\n".to_owned(), 0),
+            ("crates/engine/src/a.rs", "std::fs::rename(a, b)?;\n".to_owned(), 1),
+            ("crates/sqlcached/src/replace.rs", "fs::rename(a, b)?;\n".to_owned(), 0),
+            ("tests/it/a.rs", "fs::rename(a, b)?;\n".to_owned(), 0),
         ] {
             assert_eq!(complaints(name, &text).len(), count, "{text:?}");
         }

@@ -114,6 +114,12 @@ impl PostgreSql {
         let _ = self.child.wait();
     }
 
+    /// Ends it as an administrator does: all is written, and those who stream have all of it.
+    pub(crate) fn stop_cleanly(&mut self) {
+        let _ = Command::new("kill").args(["-s", "INT", &self.child.id().to_string()]).status();
+        let _ = self.child.wait();
+    }
+
     /// Starts it again with what it has.
     pub(crate) fn start_again(&mut self) {
         self.child = serve(&self.programs, &self.folder, self.place.port, &self.settings);

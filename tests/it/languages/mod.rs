@@ -1,13 +1,16 @@
 //! The clients under `clients/`, each built as its users build it, against a daemon of the test's own: the C library
 //! installed and found by pkg-config, the Python wheels in empty environments, the Perl and Node modules over the C
-//! library. Each brings tests and an example in its own language; `docs/clients.md` shows the examples.
+//! library, the PHP package beside Symfony and Laravel. Each brings tests and an example in its own language;
+//! `docs/clients.md` shows the examples.
 
 mod c;
 mod django;
 mod dogpile;
 mod node;
+mod node_cache;
 mod packages;
 mod perl;
+mod php;
 mod python;
 
 use std::path::{Path, PathBuf};
@@ -98,6 +101,8 @@ fn readmes_show_the_examples() {
         ("dogpile/README.md", "dogpile/example.py"),
         ("perl/README.md", "perl/example.pl"),
         ("node/README.md", "node/example.js"),
+        ("node-cache/README.md", "node-cache/example.mjs"),
+        ("php/README.md", "php/example.php"),
     ] {
         let read = |file: &str| std::fs::read_to_string(client(file)).unwrap();
         assert!(

@@ -105,7 +105,7 @@ fn the_npm_package() {
     let (library, app) = (unpacked("library-of-node"), folder("npm-app"));
     let headers = fetched("clients-node/node_modules/node-api-headers").canonicalize().unwrap();
     fs::write(app.join("package.json"), "{\"name\": \"app\", \"version\": \"1.0.0\"}").unwrap();
-    for what in [headers, package("sqlcached-", ".tgz")] {
+    for what in [headers, package("sqlcached-0", ".tgz")] {
         let mut npm = Command::new("npm");
         npm.args(["install", "--offline", "--no-audit", "--no-fund"]).arg(what).current_dir(&app);
         npm.env("npm_config_cache", app.join("cache")).env("PKG_CONFIG_PATH", library.join("lib/pkgconfig"));
@@ -147,4 +147,54 @@ fn the_rust_client_s_archive() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["check", "--quiet", "--offline"]).current_dir(&app);
     succeed(cargo.env("CARGO_TARGET_DIR", built("rust-app-target")));
+}
+
+/// Composer installs the unpacked archive, without a network. The interfaces of PSR-16 are Debian's.
+#[test]
+fn the_composer_package() {
+    let app = folder("composer-app");
+    let unpacked = app.join("packages/sqlcached-cache");
+    fs::create_dir_all(&unpacked).unwrap();
+    let archive = package("sqlcached-cache-", ".tar");
+    succeed(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(&unpacked));
+    assert!(!unpacked.join("tests").exists());
+    let project = r#"{"require": {"sqlcached/cache": "^0.1"}, "repositories": [
+        {"type": "path", "url": "packages/sqlcached-cache"}, {"packagist.org": false}]}"#;
+    fs::write(app.join("composer.json"), project).unwrap();
+    let mut composer = Command::new("composer");
+    composer.args(["install", "--no-interaction", "--no-plugins", "--quiet"]).current_dir(&app);
+    composer.env("COMPOSER_HOME", app.join("home")).env("COMPOSER_ALLOW_SUPERUSER", "1");
+    succeed(&composer);
+    let daemon = Daemon::start(&[]);
+    let mut example = Command::new("php");
+    example.args(["-d", "zend.assertions=1"]);
+    example.args(["-d", "auto_prepend_file=/usr/share/php/Psr/SimpleCache/autoload.php"]);
+    example.arg(client("php/example.php")).current_dir(&app).env("TMPDIR", &app);
+    tell(&mut example, &daemon);
+    example.env("AUTOLOAD", app.join("vendor/autoload.php"));
+    assert_eq!(succeed(&example).0, HELLO);
+}
+
+/// The stores for Node are installed without a network, and found by both kinds of modules.
+#[test]
+fn the_npm_package_of_stores() {
+    let app = folder("npm-cache-app");
+    fs::write(app.join("package.json"), "{\"name\": \"app\", \"version\": \"1.0.0\"}").unwrap();
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--offline", "--omit=dev", "--no-audit", "--no-fund"]);
+    npm.arg(package("sqlcached-cache-", ".tgz"));
+    succeed(npm.current_dir(&app).env("npm_config_cache", app.join("cache")));
+    assert!(!app.join("node_modules/@sqlcached/cache/test").exists());
+    let daemon = Daemon::start(&[]);
+    for (kind, load) in [
+        ("--input-type=commonjs", "const { KeyvSqlcached } = require('@sqlcached/cache/keyv');"),
+        ("--input-type=module", "import { KeyvSqlcached } from '@sqlcached/cache/keyv';"),
+    ] {
+        let script = "const store = new KeyvSqlcached(`127.0.0.1:${process.env.SQLCACHED_PORT}`); \
+            store.set('a', 'hello', 1000, ['t']).then(() => store.get('a')).then(console.log);";
+        let mut node = Command::new("node");
+        node.args([kind, "--eval", &format!("{load} {script}")]).current_dir(&app);
+        tell(&mut node, &daemon);
+        assert_eq!(succeed(&node).0, HELLO);
+    }
 }

@@ -1,7 +1,7 @@
 //! Named slots: rows stay over a reconnect and over a restart, if no change can have been missed.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -95,7 +95,7 @@ fn a_start_without_the_source_believes_nothing() {
     let mut daemon = warm(&database);
     drop(filled(&daemon));
     assert!(daemon.daemon.terminate().success());
-    database.stop();
+    database.stop_cleanly();
     daemon.daemon.restart();
     let mut client = daemon.daemon.connect();
     assert_eq!(stored(&mut client), [] as [u32; 0]);
@@ -210,14 +210,14 @@ fn a_slot_without_a_limit_is_warned_of() {
 }
 
 /// A psql that stays connected.
-struct Talk {
+pub(super) struct Talk {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Talk {
-    fn with(place: &Place) -> Self {
+    pub(super) fn with(place: &Place) -> Self {
         let mut psql = place.program("psql");
         psql.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1"]);
         let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -226,7 +226,7 @@ impl Talk {
     }
 
     /// Runs a statement and returns the lines of its answer.
-    fn ask(&mut self, sql: &str) -> Vec<String> {
+    pub(super) fn ask(&mut self, sql: &str) -> Vec<String> {
         writeln!(self.input, "{sql};\n\\echo --").unwrap();
         let mut lines = Vec::new();
         loop {
@@ -411,4 +411,41 @@ fn rows_of_a_lost_source_may_become_stale() {
     // Changes invalidate as before.
     psql(&database.place, "DELETE FROM product WHERE id = 3");
     until("it is gone", || psql(&daemon.place, "SELECT count(*) FROM page") == "9");
+}
+
+/// A commit that was not flushed is seen by readers, and lost by a crash, which a process of the source's own brings
+/// about, too. A row that was read from it stayed for good, for no change ends what has never been.
+#[test]
+fn rows_of_commits_that_a_crash_lost_do_not_survive_it() {
+    let settings = ["max_slot_wal_keep_size=1GB", "synchronous_commit=off", "wal_writer_delay=10s"];
+    let mut database = shop(&settings);
+    let daemon = warm(&database);
+    let mut client = filled(&daemon);
+    psql(&database.place, "UPDATE product SET name = 'ghost' WHERE id = 1");
+    assert_eq!(client.set("page:1", b"ghost"), "STORED");
+    database.stop();
+    database.start_again();
+    until("the crash is known", || last_break(&daemon).contains("recovered from a crash"));
+    wait(&daemon, "streaming");
+    assert_eq!(stored(&mut client), [] as [u32; 0]);
+    // The server stays, and its processes are others.
+    fill(&daemon, &mut client);
+    let before = psql(&daemon.place, "SELECT reconnects FROM sqlcached_sources");
+    let backend = database.place.program("psql").args(["-X", "-q", "-c", "SELECT pg_sleep(60)"]).spawn();
+    let pid = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    until("it sleeps", || !psql(&database.place, pid).is_empty());
+    let pid = psql(&database.place, pid);
+    assert!(Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success());
+    backend.unwrap().wait().unwrap();
+    until("it is followed again", || {
+        psql(&daemon.place, "SELECT state FROM sqlcached_sources") == "streaming"
+            && psql(&daemon.place, "SELECT reconnects FROM sqlcached_sources") != before
+    });
+    assert_eq!(stored(&mut client), [] as [u32; 0]);
+    // A clean stop loses nothing, and rows stay.
+    fill(&daemon, &mut client);
+    database.stop_cleanly();
+    database.start_again();
+    wait(&daemon, "streaming");
+    assert_eq!(stored(&mut client), ALL);
 }

@@ -3,6 +3,7 @@
 //! Counting a statement is a few additions on words that its thread has at hand; everything that costs more is done
 //! when a statement is met for the first time, or when somebody reads the tables.
 
+mod flush_to_come;
 mod happened;
 mod history;
 mod invalidations;
@@ -17,6 +18,7 @@ use sql::{Done, Invalidated, SettingFacts, SqlError};
 use store::value::Value;
 use store::{Clock, Store};
 
+pub(crate) use flush_to_come::FlushToCome;
 pub(crate) use happened::Who;
 use history::History;
 pub(crate) use invalidations::Happening;

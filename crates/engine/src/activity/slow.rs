@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use sql::{Done, SlowFacts, SqlError};
+use sql::{Done, SlowFacts, SqlError, may_tell_secret};
 use store::Clock;
 use store::value::Value;
 
@@ -59,10 +59,12 @@ impl SlowLog {
         self.value_bytes.load(Ordering::Relaxed)
     }
 
-    /// A statement's text, and its parameters, as far as they are to be noted.
+    /// A statement's text, and its parameters, as far as they are to be noted. All lists and the log have them from
+    /// here.
     pub(crate) fn shown(&self, query: &str, text: &str, values: &[Value]) -> (String, Option<String>) {
         match self.value_bytes() {
             0 => (bounded(query), None),
+            _ if may_tell_secret(text) => (bounded(query), None),
             bytes => (bounded(text), parameters(values, bytes)),
         }
     }
@@ -114,6 +116,19 @@ mod tests {
         if log.is_slow(ended.took_ns) {
             log.keep(&ended, &Who::default());
         }
+    }
+
+    /// A user mapping's password stood in the log.
+    #[test]
+    fn secrets_are_left_out() {
+        let log = SlowLog::new(Clock::System);
+        log.set(Some(0), 1_000);
+        let values = [Value::Text("s3cr3t".into())];
+        let text = "CREATE USER MAPPING FOR a SERVER s OPTIONS (password 's3cr3t')";
+        let shown = log.shown("create user mapping for a server s options (password ?)", text, &values);
+        assert!(!shown.0.contains("s3cr3t") && shown.1.is_none(), "{shown:?}");
+        let shown = log.shown("select ?", "SELECT 's3cr3t'", &values);
+        assert!(shown.0.contains("s3cr3t") && shown.1.is_some(), "{shown:?}");
     }
 
     #[test]

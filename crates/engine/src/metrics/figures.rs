@@ -1,6 +1,6 @@
 //! What the metrics are read from, taken once for all of them.
 
-use sql::SourceFacts;
+use sql::{BusFacts, SourceFacts};
 use store::{RefreshFigures, RemovalCause, StoreUsage, Table, TableStats};
 
 use crate::counters::Totals;
@@ -26,6 +26,7 @@ pub(super) struct Figures<'e> {
     pub(super) latencies: Vec<Spread>,
     /// The databases behind the cache; superusers define them, so there are few.
     pub(super) sources: Vec<SourceFacts>,
+    pub(super) buses: Vec<BusFacts>,
     /// The materialized views.
     pub(super) views: Vec<OfView>,
 }
@@ -79,6 +80,7 @@ impl<'e> Figures<'e> {
             resident_bytes: resident_bytes(),
             latencies: (0..CLASSES.len()).map(|class| engine.latency(class)).collect(),
             sources: engine.sources.all(),
+            buses: engine.buses.facts(),
             views: views_of(engine),
         }
     }

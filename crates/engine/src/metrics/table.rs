@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use sql::{FetchFacts, SOURCE_STATES, SourceFacts};
+use sql::{BUS_STATES, BusFacts, FetchFacts, SOURCE_STATES, SourceFacts};
 
 use super::Measured::{Count, Real, Spread};
 use super::MetricKind::{self, Counter, Gauge, Histogram};
@@ -242,6 +242,74 @@ pub static METRICS: &[Metric] = &[
         },
     ),
     metric(
+        "sqlcached_bus_state",
+        Gauge,
+        &["bus", "state"],
+        "1 for the state that the connection to a bus of caches has, 0 for the others.",
+        |figures, give| {
+            for bus in &figures.buses {
+                for state in BUS_STATES {
+                    give(&[&bus.name, state], Count(u64::from(bus.state == state)));
+                }
+            }
+        },
+    ),
+    metric(
+        "sqlcached_bus_lag_seconds",
+        Gauge,
+        &["bus"],
+        "Time since the newest message of this cache that came back on the bus was sent; none while it is away.",
+        |figures, give| {
+            for bus in &figures.buses {
+                if let Some(ms) = bus.lag_ms {
+                    give(&[&bus.name], Real(ms / 1_000.0));
+                }
+            }
+        },
+    ),
+    metric(
+        "sqlcached_bus_outbox",
+        Gauge,
+        &["bus"],
+        "Invalidations that the bus has not acknowledged.",
+        |figures, give| by_bus(figures, give, |bus| bus.outbox),
+    ),
+    metric(
+        "sqlcached_bus_published_total",
+        Counter,
+        &["bus"],
+        "Messages of this cache that the bus has acknowledged.",
+        |figures, give| by_bus(figures, give, |bus| bus.published),
+    ),
+    metric(
+        "sqlcached_bus_invalidated_total",
+        Counter,
+        &["bus"],
+        "Invalidations of other caches that were applied.",
+        |figures, give| by_bus(figures, give, |bus| bus.invalidated),
+    ),
+    metric(
+        "sqlcached_bus_breaks_total",
+        Counter,
+        &["bus"],
+        "How often the bus had lost something, and all of its tables were distrusted.",
+        |figures, give| by_bus(figures, give, |bus| bus.breaks),
+    ),
+    metric(
+        "sqlcached_bus_unapplied_total",
+        Counter,
+        &["bus"],
+        "Invalidations of other caches that could not be applied, so that their tables were emptied.",
+        |figures, give| by_bus(figures, give, |bus| bus.unapplied),
+    ),
+    metric(
+        "sqlcached_bus_emptied_total",
+        Counter,
+        &["bus"],
+        "How often rows of a table were not believed any more because the bus was not heard.",
+        |figures, give| by_bus(figures, give, |bus| bus.emptied),
+    ),
+    metric(
         "sqlcached_source_state",
         Gauge,
         &["source", "state"],
@@ -450,6 +518,12 @@ fn by_table(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&OfTable) ->
 fn by_source(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&SourceFacts) -> u64) {
     for source in &figures.sources {
         give(&[&source.name], Count(of(source)));
+    }
+}
+
+fn by_bus(figures: &Figures<'_>, give: &mut Give<'_>, of: impl Fn(&BusFacts) -> u64) {
+    for bus in &figures.buses {
+        give(&[&bus.name], Count(of(bus)));
     }
 }
 

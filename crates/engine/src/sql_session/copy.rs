@@ -261,6 +261,8 @@ pub(crate) struct CopyIn {
     pub(crate) values: Vec<Value>,
     /// The line of the data that each of them ends in.
     pub(crate) lines: Vec<u64>,
+    /// When it began, in microseconds since 1970: that is what `now()` is in the defaults of all its rows.
+    pub(crate) began_us: u64,
     /// How many rows are stored.
     pub(crate) stored: u64,
     /// What the values take of the session's allowance.
@@ -268,11 +270,11 @@ pub(crate) struct CopyIn {
 }
 
 impl CopyIn {
-    /// Rows for these columns of a table.
+    /// Rows for columns of these names and types of a table, since this moment.
     pub(crate) fn new(
         table: &str,
         names: &[&str],
-        types: Vec<SqlType>,
+        (types, began_us): (Vec<SqlType>, u64),
         options: CopyOptions,
         held: Held,
     ) -> Self {
@@ -281,7 +283,7 @@ impl CopyIn {
         let insert = format!("INSERT INTO {table} ({}) OVERRIDING SYSTEM VALUE VALUES ", quoted.join(", "));
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let (table, values, lines) = (table.to_owned(), Vec::new(), Vec::new());
-        Self { table, names, insert, options, types, values, lines, stored: 0, held }
+        Self { table, names, insert, options, types, values, lines, began_us, stored: 0, held }
     }
 
     /// The statement that stores a row of nothing.
@@ -387,7 +389,7 @@ mod tests {
         let types = vec![SqlType::Int4, SqlType::Text];
         let options = copy("COPY t FROM STDIN").options;
         let allowance = sql::Allowance::new(&sql::Account::new(0), 0);
-        let copy = CopyIn::new("t", &["a", "b c"], types, options, allowance.account());
+        let copy = CopyIn::new("t", &["a", "b c"], (types, 0), options, allowance.account());
         assert_eq!(
             copy.statement(2),
             "INSERT INTO t (\"a\", \"b c\") OVERRIDING SYSTEM VALUE VALUES ($1, $2), ($3, $4)"

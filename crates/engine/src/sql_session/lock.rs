@@ -1,10 +1,11 @@
 //! `LOCK TABLE`. No statement here waits for another's rows, so there is nothing to lock: `COMMIT` finds out whether
 //! somebody else changed what a transaction wrote.
 
-use sql::SqlError;
+use sql::{ColumnDescription, RowSink, SqlError};
+use store::value::{Value, ValueRef};
 
 use super::utility::Lock;
-use super::{NoRows, Outcome, SqlSession, SqlThreadContext};
+use super::{Outcome, SqlSession, SqlThreadContext};
 
 impl SqlSession {
     /// Checks what is named, and says so where a client relies on more than that.
@@ -13,9 +14,14 @@ impl SqlSession {
             return Err(SqlError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
         }
         for name in &lock.names {
-            let read = self.run_at_once(context, &format!("SELECT 1 FROM {name} LIMIT 0"), &[], &mut NoRows);
+            let values = [name.as_str(), lock.privileges].map(|text| Value::Text(text.into()));
+            let (asked, mut may) = ("SELECT has_table_privilege($1, $2)", Truth(false));
+            let read = self.run_at_once(context, asked, &values, &mut may);
             // A place in this text would be none in the client's.
             read.map_err(|error| SqlError { position: None, ..error })?;
+            if !may.0 {
+                return Err(SqlError::new("42501", format!("permission denied for table {name}")));
+            }
         }
         if !lock.only_read {
             self.sql.note(
@@ -24,5 +30,17 @@ impl SqlSession {
             );
         }
         Ok(Outcome::Complete { tag: "LOCK TABLE", count: None })
+    }
+}
+
+/// The one value of an answer.
+struct Truth(bool);
+
+impl RowSink for Truth {
+    fn columns(&mut self, _: &[ColumnDescription]) {}
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.0 = matches!(values, [ValueRef::Integer(1)]);
+        Ok(())
     }
 }

@@ -15,6 +15,7 @@ mod rows;
 mod run;
 pub(crate) mod settings;
 mod split;
+mod telling;
 mod thread_context;
 mod utility;
 mod waiting;
@@ -49,6 +50,7 @@ use utility::Utility;
 
 use crate::activity::{Happening, Presence, Who};
 use crate::advisory::Wake;
+use crate::buses::Receipt;
 use crate::channels::{Inbox, Notification, Overflown};
 use crate::counters::Counter;
 use crate::engine::{Engine, SERVER_PROCESS};
@@ -120,6 +122,8 @@ pub struct SqlSession {
     waiting: bool,
     /// What its statement has asked for at a source.
     fetching: Option<Box<Fetching>>,
+    /// What took effect and is to be answered when buses have it.
+    receipts: Vec<Arc<Receipt>>,
     /// Tables that read through, to which the open transaction wrote.
     spoiled: Vec<Arc<Table>>,
     /// Statements under way are a part of something that cannot wait.
@@ -162,6 +166,13 @@ impl SqlSession {
         session
     }
 
+    /// A session that applies what another cache has told, and tells nobody of it.
+    pub fn bus(engine: Arc<Engine>) -> Self {
+        let mut session = Self::local(engine);
+        session.sql.silence();
+        session
+    }
+
     /// A session of somebody who was let in.
     pub fn of(engine: Arc<Engine>, who: &Authenticated, address: Option<IpAddr>) -> Self {
         Self::by(engine, who, address, POSTGRESQL)
@@ -183,20 +194,23 @@ impl SqlSession {
 
     fn with(engine: Arc<Engine>, session: Session) -> Self {
         let allowance = Allowance::new(engine.held(), engine.options().session_bytes_max);
+        let (cancel, mut sql) = (Cancel::new(), sql::Session::within(Arc::clone(&allowance)));
+        sql.set_cancel(cancel.clone());
         Self {
             engine,
             session,
-            sql: sql::Session::within(Arc::clone(&allowance)),
+            sql,
             statements: Statements::new(&allowance),
             portals: Portals::default(),
             settings: Settings::default(),
             look: Look::default(),
-            cancel: Cancel::new(),
+            cancel,
             copy: None,
             inbox: None,
             wake: None,
             waiting: false,
             fetching: None,
+            receipts: Vec::new(),
             spoiled: Vec::new(),
             at_once: false,
             listening: false,
@@ -310,19 +324,25 @@ impl SqlSession {
         notices
     }
 
-    /// What was announced to it; nothing while a transaction is open. An error: more than may wait.
+    /// Whether more was announced to it than may wait.
     #[inline]
-    pub fn take_notifications(&mut self) -> Result<impl Iterator<Item = Notification>, Overflown> {
+    pub fn has_lost_notifications(&self) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| inbox.is_overflown())
+    }
+
+    /// What was announced to it, a piece at a time; `None`: nothing waits, or a transaction is open. An error:
+    /// more than may wait.
+    #[inline]
+    pub fn take_notifications(&mut self) -> Result<Option<impl Iterator<Item = Notification>>, Overflown> {
         let taken = match &self.inbox {
-            Some(inbox) if self.listening && self.sql.status() == TransactionStatus::Idle => {
-                Some(inbox.take()?)
-            }
-            _ => None,
+            Some(inbox) if self.listening && self.sql.status() == TransactionStatus::Idle => inbox.take()?,
+            _ => return Ok(None),
         };
-        if taken.is_some() {
-            self.session.refresh(&self.engine.access);
+        if taken.is_empty() {
+            return Ok(None);
         }
-        Ok(taken.into_iter().flatten().filter(|notification| self.may_hear(notification)))
+        self.session.refresh(&self.engine.access);
+        Ok(Some(taken.into_iter().filter(|notification| self.may_hear(notification))))
     }
 
     /// Whether a notification is for it. A session hears of rows that left a table if it may read the table.
@@ -360,6 +380,7 @@ impl SqlSession {
         text: &str,
         types: impl Iterator<Item = u32>,
     ) -> Result<(), SqlError> {
+        self.cancel.reset();
         let chosen = prepared::chosen_types(types);
         let prepared = chosen.and_then(|chosen| self.prepare(context, text, &chosen));
         let result = prepared.and_then(|prepared| self.statements.put(name, prepared));

@@ -62,17 +62,21 @@ impl<'t> Reader<'t> {
         Ok(self.text.get(start..end).unwrap_or("").trim_end())
     }
 
-    /// The next token, whatever it is.
-    pub(crate) fn any(&mut self) -> Option<Token<'t>> {
-        self.tokens.next()
+    /// The next token, if it is of such a kind.
+    pub(crate) fn any_of(&mut self, kinds: &[Kind]) -> Option<Token<'t>> {
+        self.tokens.next_if(|token| kinds.contains(&token.kind))
     }
 
     /// A text literal.
     pub(crate) fn literal(&mut self) -> Result<String, SqlError> {
-        let text = self.tokens.peek().and_then(text_of);
-        let text = text.ok_or_else(|| self.unexpected())?;
+        self.literal_if_any().ok_or_else(|| self.unexpected())
+    }
+
+    /// The text literal that is next, if one is.
+    pub(crate) fn literal_if_any(&mut self) -> Option<String> {
+        let text = self.tokens.peek().and_then(text_of)?;
         self.tokens.next();
-        Ok(text)
+        Some(text)
     }
 
     /// A whole number, perhaps with a sign.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use auth::Giver;
-use auth::statement::{GrantedOn, RoleStatement};
+use auth::statement::RoleStatement;
 use sql::{
     ColumnDescription, Done, DoneKind, Holder, Identity, Invalidation, RowSink, SqlError, SqlType,
     StatementText, TransactionStatus,
@@ -150,7 +150,7 @@ impl SqlSession {
         sink: &mut dyn RowSink,
     ) -> Result<Outcome, SqlError> {
         self.pass_gate(context)?;
-        #[cfg(feature = "testing")]
+        #[cfg(debug_assertions)]
         crate::testing::pass("sql session", text.as_bytes());
         let text = StatementText::new(text);
         let counted = context.context_mut().statement(&text);
@@ -224,6 +224,7 @@ impl SqlSession {
         if invalidates || took.is_some_and(|took| slow.is_slow(took)) {
             self.note_ended(counted, (text.sql, parameters.0), (&result, took));
         }
+        self.tell_others();
         result
     }
 
@@ -360,6 +361,9 @@ impl SqlSession {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(SqlError::new("25P02", message));
         }
+        if let Some(tag) = utility.writes() {
+            self.sql.check_writable(tag)?;
+        }
         match utility {
             Utility::Set { name, value, local } => self.set(name, value.as_deref(), *local),
             Utility::SetConstraints => Ok(done("SET CONSTRAINTS")),
@@ -414,20 +418,7 @@ impl SqlSession {
             self.run_sql(context, &drop, &[], sink)?;
         }
         self.engine.access.change_roles(statement, giver, &self.engine.store)?;
-        Ok(done(match statement {
-            RoleStatement::Create { .. } => "CREATE ROLE",
-            RoleStatement::Alter { .. } | RoleStatement::Rename { .. } => "ALTER ROLE",
-            RoleStatement::Drop { .. } => "DROP ROLE",
-            RoleStatement::Grant { .. } => "GRANT ROLE",
-            RoleStatement::Revoke { .. } => "REVOKE ROLE",
-            RoleStatement::DropOwned { .. } => "DROP OWNED",
-            RoleStatement::ReassignOwned { .. } => "REASSIGN OWNED",
-            RoleStatement::Privileges(grants) => match (&grants.on, grants.revokes) {
-                (GrantedOn::Future { .. }, _) => "ALTER DEFAULT PRIVILEGES",
-                (_, true) => "REVOKE",
-                (_, false) => "GRANT",
-            },
-        }))
+        Ok(done(utility::tag_of_role(statement)))
     }
 
     /// A cursor's next rows; `None`: the session waits for a lock. A portal that a client has bound and not yet run is
@@ -523,17 +514,15 @@ impl SqlSession {
         let columns = show_columns(name);
         sink.columns(&columns);
         let Some(name) = name else { return self.show_all(sink) };
-        let daemons = || {
-            self.engine
-                .activity
-                .settings()
-                .into_iter()
-                .find(|setting| setting.name.eq_ignore_ascii_case(name))
-        };
+        let own = self.engine.activity.settings();
+        let daemons = own.into_iter().find(|setting| setting.name.eq_ignore_ascii_case(name));
+        if daemons.as_ref().is_some_and(|own| own.private) && !self.session.holder().rights.settings {
+            return Err(sql::private_setting(name));
+        }
         let value = self
             .current(name)
             .or_else(|| self.settings.get(name).map(str::to_owned))
-            .or_else(|| daemons().map(|own| own.setting))
+            .or_else(|| daemons.map(|own| own.setting))
             .or_else(|| sql::preset_setting(name).map(str::to_owned))
             .ok_or_else(|| settings::unknown(name))?;
         sink.row(&[ValueRef::Text(&value)])?;
@@ -543,7 +532,9 @@ impl SqlSession {
     /// The session's settings and the daemon's by their names; where both have one, the session's value holds.
     fn show_all(&self, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
         let own = self.engine.activity.settings();
-        let daemons = own.into_iter().map(|own| (own.name, own.setting, own.description));
+        let all = self.session.holder().rights.settings;
+        let own = own.into_iter().filter(|own| all || !own.private);
+        let daemons = own.map(|own| (own.name, own.setting, own.description));
         let mut rows: BTreeMap<String, [String; 3]> =
             daemons.map(|(name, value, about)| (name.to_lowercase(), [name, value, about])).collect();
         for (name, value) in self.settings.all() {
@@ -611,6 +602,7 @@ impl SqlSession {
         let prepared = Arc::clone(self.statements.get(name)?);
         let mut taken = OneRow::default();
         if !values.is_empty() {
+            let values = cast_values(values, prepared.parameters());
             self.run_at_once(context, &format!("SELECT {values}"), &[], &mut taken)?;
         }
         let (given, taken_by) = (taken.values.len(), prepared.parameters().len());
@@ -729,7 +721,8 @@ impl SqlSession {
         let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();
         let types = columns.iter().map(|column| column.column.ty).collect();
         let held = self.allowance.account();
-        let begun = CopyIn::new(table, &names, types, copy.options.clone(), held);
+        let began_us = self.engine.store.clock().unix_us();
+        let begun = CopyIn::new(table, &names, (types, began_us), copy.options.clone(), held);
         // Each batch of rows is checked again.
         context.executor()?.check_allowed(&self.sql, &begun.one_row())?;
         self.copy = Some(Box::new(begun));
@@ -790,7 +783,9 @@ impl SqlSession {
 
     fn store_rows(&mut self, context: &mut SqlThreadContext, rows: usize) -> Result<(), SqlError> {
         let Some(mut copy) = self.copy.take() else { return Ok(()) };
+        self.sql.set_began_us(Some(copy.began_us));
         let result = self.run_at_once(context, &copy.statement(rows), &copy.values, &mut NoRows);
+        self.sql.set_began_us(None);
         let place = result.as_ref().err().and_then(|error| copy.line_of(error.row));
         let context = place.map(|line| copy.place(line, None).into());
         copy.values.clear();
@@ -829,6 +824,35 @@ fn show_columns(name: Option<&str>) -> Vec<ColumnDescription> {
         Some(name) => vec![column(Settings::shown_name(name).unwrap_or(name))],
         None => vec![column("name"), column("setting"), column("description")],
     }
+}
+
+/// Expressions with commas between, each cast to the type of its parameter: a value that does not fit is refused. What
+/// has no type that a statement can name stays as it is.
+fn cast_values(values: &str, types: &[SqlType]) -> String {
+    let mut out = String::from("(");
+    let (mut depth, mut number, mut done) = (0_usize, 0, 0);
+    let end_one = |out: &mut String, number: &mut usize| {
+        out.push(')');
+        let named = types.get(*number).filter(|ty| **ty != SqlType::Unknown && ty.enumeration().is_none());
+        if let Some(ty) = named {
+            out.push_str("::");
+            out.push_str(&ty.sql_name());
+        }
+        *number += 1;
+    };
+    for token in sql::token::Tokens::new(values) {
+        depth += usize::from(token.is_sign("(") || token.is_sign("["));
+        depth = depth.saturating_sub(usize::from(token.is_sign(")") || token.is_sign("]")));
+        if token.is_sign(",") && depth == 0 {
+            out.push_str(&values[done..token.start]);
+            end_one(&mut out, &mut number);
+            out.push_str(", (");
+            done = token.end();
+        }
+    }
+    out.push_str(&values[done..]);
+    end_one(&mut out, &mut number);
+    out
 }
 
 fn no_cursor(name: &str) -> SqlError {

@@ -1,12 +1,12 @@
 //! The statements that a session answers itself: about settings, prepared statements, cursors, channels and `COPY`.
 
-use auth::statement::RoleStatement;
+use auth::statement::{GrantedOn, RoleStatement};
 use sql::token::Kind;
 
 use sql::{SqlError, SqlType};
 use store::scalar::interval::Interval;
 
-use super::copy::{self, CopyStatement};
+use super::copy::{self, CopyDirection, CopyStatement};
 use super::reader::{Reader, folded};
 
 /// Such a statement.
@@ -88,6 +88,49 @@ pub(crate) enum Utility {
     Role(Box<RoleStatement>),
 }
 
+impl Utility {
+    /// What it is called where only reading is allowed, if it writes. Of statements that the SQL layer runs, that says.
+    pub(crate) fn writes(&self) -> Option<&'static str> {
+        match self {
+            Self::Role(statement) => Some(tag_of_role(statement)),
+            Self::Copy(copy) => (copy.direction == CopyDirection::In).then_some("COPY FROM"),
+            Self::Set { .. }
+            | Self::SetConstraints
+            | Self::Show(_)
+            | Self::Reset(_)
+            | Self::Discard(_)
+            | Self::Prepare { .. }
+            | Self::Execute { .. }
+            | Self::Deallocate(_)
+            | Self::Declare { .. }
+            | Self::Fetch { .. }
+            | Self::Close(_)
+            | Self::Listen(_)
+            | Self::Unlisten(_)
+            | Self::Notify { .. }
+            | Self::Lock(_) => None,
+        }
+    }
+}
+
+/// The tag of a statement about roles.
+pub(super) fn tag_of_role(statement: &RoleStatement) -> &'static str {
+    match statement {
+        RoleStatement::Create { .. } => "CREATE ROLE",
+        RoleStatement::Alter { .. } | RoleStatement::Rename { .. } => "ALTER ROLE",
+        RoleStatement::Drop { .. } => "DROP ROLE",
+        RoleStatement::Grant { .. } => "GRANT ROLE",
+        RoleStatement::Revoke { .. } => "REVOKE ROLE",
+        RoleStatement::DropOwned { .. } => "DROP OWNED",
+        RoleStatement::ReassignOwned { .. } => "REASSIGN OWNED",
+        RoleStatement::Privileges(grants) => match (&grants.on, grants.revokes) {
+            (GrantedOn::Future { .. }, _) => "ALTER DEFAULT PRIVILEGES",
+            (_, true) => "REVOKE",
+            (_, false) => "GRANT",
+        },
+    }
+}
+
 /// `LOCK [TABLE] names [IN mode MODE] [NOWAIT]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lock {
@@ -95,7 +138,12 @@ pub(crate) struct Lock {
     pub(crate) names: Vec<String>,
     /// The mode lets everything pass but definitions.
     pub(crate) only_read: bool,
+    /// Any of these privileges is enough, as in PostgreSQL.
+    pub(crate) privileges: &'static str,
 }
+
+/// What who locks a table against writers needs.
+const LOCKS: &str = "UPDATE, DELETE, TRUNCATE";
 
 /// What `DISCARD` throws away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,11 +325,9 @@ fn value(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
     }
     let mut values = Vec::new();
     loop {
-        let start = reader.start();
-        values.push(match reader.literal() {
-            Ok(text) => text,
-            Err(_) if reader.start() != start => return Err(reader.unexpected()),
-            Err(_) => word_or_number(reader)?,
+        values.push(match reader.literal_if_any() {
+            Some(text) => text,
+            None => word_or_number(reader)?,
         });
         if !reader.sign(",") {
             return Ok(Some(values.join(", ")));
@@ -291,14 +337,11 @@ fn value(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
 
 fn word_or_number(reader: &mut Reader<'_>) -> Result<String, SqlError> {
     let sign = if reader.sign("-") { "-" } else { "" };
-    let unexpected = reader.unexpected();
-    match reader.any() {
-        Some(token) if token.kind == Kind::Number => Ok(format!("{sign}{}", token.text)),
-        Some(token) if sign.is_empty() && matches!(token.kind, Kind::Word | Kind::Quoted) => {
-            Ok(folded(&token))
-        }
-        _ => Err(unexpected),
+    if let Some(number) = reader.any_of(&[Kind::Number]) {
+        return Ok(format!("{sign}{}", number.text));
     }
+    let word = if sign.is_empty() { reader.any_of(&[Kind::Word, Kind::Quoted]) } else { None };
+    word.map(|word| folded(&word)).ok_or_else(|| reader.unexpected())
 }
 
 fn setting_or_all(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
@@ -337,9 +380,13 @@ fn prepare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
     if reader.at_sign("(") {
         for ty in reader.parenthesised()?.split(',') {
             let ty = ty.trim();
-            let known = SqlType::of_declared(ty.strip_prefix("pg_catalog.").unwrap_or(ty));
+            let name = ty.strip_prefix("pg_catalog.").unwrap_or(ty);
+            if name.eq_ignore_ascii_case("unknown") {
+                types.push(None);
+                continue;
+            }
             let error = || SqlError::new("42704", format!("type \"{ty}\" does not exist"));
-            types.push(Some(known.ok_or_else(error)?));
+            types.push(Some(SqlType::of_declared(name).ok_or_else(error)?));
         }
     }
     reader.expect("AS")?;
@@ -423,7 +470,7 @@ fn lock(reader: &mut Reader<'_>) -> Result<Lock, SqlError> {
             break;
         }
     }
-    let mut only_read = false;
+    let (mut only_read, mut privileges) = (false, LOCKS);
     if reader.keyword("IN") {
         const MODES: &[&[&str]] = &[
             &["ACCESS", "SHARE"],
@@ -444,9 +491,14 @@ fn lock(reader: &mut Reader<'_>) -> Result<Lock, SqlError> {
         }
         reader.expect("MODE")?;
         only_read = words == ["ACCESS", "SHARE"];
+        privileges = match words.as_slice() {
+            ["ACCESS", "SHARE"] => "SELECT",
+            ["ROW", "EXCLUSIVE"] => "INSERT, UPDATE, DELETE, TRUNCATE",
+            _ => LOCKS,
+        };
     }
     reader.keyword("NOWAIT");
-    Ok(Lock { names, only_read })
+    Ok(Lock { names, only_read, privileges })
 }
 
 #[cfg(test)]
@@ -458,7 +510,8 @@ mod tests {
     }
 
     fn lock_of(names: &[&str], only_read: bool) -> Utility {
-        Utility::Lock(Lock { names: names.iter().map(ToString::to_string).collect(), only_read })
+        let privileges = if only_read { "SELECT" } else { LOCKS };
+        Utility::Lock(Lock { names: names.iter().map(ToString::to_string).collect(), only_read, privileges })
     }
 
     #[test]
@@ -539,6 +592,8 @@ mod tests {
         assert_eq!(read("PREPARE p (int) AS SELECT $1").unwrap(), Some(prepared));
         let executed = Utility::Execute { name: "p".into(), values: "1, (2)".into() };
         assert_eq!(read("EXECUTE p(1, (2))").unwrap(), Some(executed));
+        let open = Utility::Prepare { name: "p".into(), types: vec![None], text: "SELECT $1".into() };
+        assert_eq!(read("PREPARE p (unknown) AS SELECT $1").unwrap(), Some(open));
         assert_eq!(read("PREPARE p (nonsense) AS SELECT 1").unwrap_err().state, "42704");
         let notify = Utility::Notify { channel: "c".into(), payload: "it's".into() };
         assert_eq!(read("NOTIFY C, 'it''s'").unwrap(), Some(notify));

@@ -14,11 +14,11 @@ use crate::activity::Counted;
 use crate::advisory::Patience;
 
 impl SqlSession {
-    /// Whether its statement waits for a lock, and must wait on.
+    /// Whether its statement waits for a lock, for rows or for a bus, and must wait on.
     #[inline]
     pub fn is_waiting(&self) -> bool {
         let fetches = self.fetching.as_ref().is_some_and(|fetching| !fetching.is_over());
-        fetches || self.waiting && self.engine.locks.waits(self.sql.identity().pid)
+        fetches || self.awaits_bus() || self.waiting && self.engine.locks.waits(self.sql.identity().pid)
     }
 
     /// Runs a statement that calls functions of advisory locks.

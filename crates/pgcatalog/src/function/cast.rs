@@ -12,7 +12,7 @@ use super::text::hex;
 use crate::limits::NODE_UNITS;
 
 /// What the function's name begins with; the type's name follows.
-const PREFIX: &str = "cast_";
+pub(crate) const PREFIX: &str = "cast_";
 /// The conversion of arrays, whatever their elements are.
 const ARRAY: &str = "cast_array";
 
@@ -34,7 +34,7 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
         return Ok(value);
     }
     if ty.is_some_and(SqlType::is_array) {
-        take_elements(&value)?;
+        take_elements_of(&value)?;
     }
     if let (Some(SqlType::Jsonb), Value::Text(json)) = (ty, &value) {
         super::jsonb::take_form(json)?;
@@ -115,9 +115,16 @@ fn integer(ty: SqlType, value: Value) -> Result<Value, SqlError> {
 /// What an element takes while an array is read and written.
 const ELEMENT_BYTES: usize = 128;
 
-/// An array's elements are taken apart and put together again.
-fn take_elements(value: &Value) -> Result<(), SqlError> {
-    let Value::Text(text) = value else { return Ok(()) };
+/// A value's elements, if it is an array, are taken apart and put together again.
+fn take_elements_of(value: &Value) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text) => take_elements(text),
+        _ => Ok(()),
+    }
+}
+
+/// The same of an array's text.
+pub(super) fn take_elements(text: &str) -> Result<(), SqlError> {
     let elements = 1 + memchr::memchr_iter(b',', text.as_bytes()).count();
     meter::take(text.len() * 3 + elements * ELEMENT_BYTES)?;
     meter::work(text.len() + elements * NODE_UNITS)
@@ -134,7 +141,7 @@ fn array(value: &Value, ty: Option<SqlType>) -> Result<Value, SqlError> {
     match (value, ty) {
         (Value::Text(text), _) if text.trim_start().starts_with('[') => Ok(value.clone()),
         (_, Some(ty)) => {
-            take_elements(value)?;
+            take_elements_of(value)?;
             Ok(accept(ty, value.clone())?)
         }
         _ => Ok(value.clone()),
@@ -169,7 +176,7 @@ pub fn bound(now: Now, ty: SqlType, cast: bool, value: &Value) -> Result<Option<
     }
     if ty.is_array() {
         return meter::part(|| {
-            take_elements(value)?;
+            take_elements_of(value)?;
             Ok(Some(accept(ty, value.clone())?))
         });
     }

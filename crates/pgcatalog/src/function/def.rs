@@ -10,6 +10,8 @@ use store::value::{Affinity, Value};
 pub enum Returns {
     /// Always this.
     Type(SqlType),
+    /// Whatever the value is: nothing is known before.
+    Open,
     /// What its first argument is.
     Argument,
     /// What its second argument is.
@@ -28,6 +30,30 @@ pub enum Returns {
     Sum,
     /// Their mean.
     Average,
+}
+
+/// What a function does with decimal numbers. A function that does not say it takes none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numeric {
+    /// This function computes them exactly.
+    Exact(&'static str),
+    /// The same, and it computes integers too.
+    Wide(&'static str),
+    /// It takes the text that the number is.
+    Text,
+    /// It takes the nearest integer or float, as PostgreSQL's function of floats does.
+    Nearest,
+    /// What it gives is one of its arguments.
+    Chosen,
+}
+
+/// What a function becomes whose arguments are intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spans {
+    /// This function takes its place.
+    Function(&'static str),
+    /// It compares keys of them, and what it finds is the interval of that key.
+    Keys,
 }
 
 /// The moment and place of a call.
@@ -73,10 +99,33 @@ pub(super) struct FunctionDef {
     /// The types of its first arguments, for parameters that stand there.
     pub types: &'static [SqlType],
     pub source: Source,
+    /// What it does with decimal numbers; `None`: it takes none.
+    pub numeric: Option<Numeric>,
+    /// The function that takes its place where its argument is a float, which may be NaN or infinite.
+    pub of_floats: Option<&'static str>,
+    /// What becomes of it where its argument is an interval, which SQLite would take for a text.
+    pub of_spans: Option<Spans>,
     pub meaning: &'static str,
     /// An expression and its answer; a test compares them.
     pub example: &'static str,
     pub answer: &'static str,
+}
+
+impl FunctionDef {
+    /// The same, which takes decimal numbers so.
+    pub(super) const fn numeric(self, numeric: Numeric) -> Self {
+        Self { numeric: Some(numeric), ..self }
+    }
+
+    /// The same, for which another stands where the argument is a float.
+    pub(super) const fn of_floats(self, function: &'static str) -> Self {
+        Self { of_floats: Some(function), ..self }
+    }
+
+    /// The same, of intervals.
+    pub(super) const fn of_spans(self, spans: Spans) -> Self {
+        Self { of_spans: Some(spans), ..self }
+    }
 }
 
 /// A text argument: numbers as SQLite writes them, bytes where they are UTF-8.
@@ -131,6 +180,7 @@ pub(super) fn real(values: &[Value], at: usize) -> Result<f64, SqlError> {
     match values.get(at).cloned().unwrap_or_default().with_affinity(Affinity::Real) {
         Value::Real(real) => Ok(real),
         Value::Integer(integer) => Ok(integer as f64),
+        Value::Text(text) if let Some(special) = super::float::of_word(&text) => Ok(special),
         _ => Err(SqlError::new(state::BAD_VALUE, "a number was expected")),
     }
 }

@@ -7,7 +7,8 @@ use store::scalar::moment::{self, DAY_US};
 use store::scalar::zone;
 use store::value::Value;
 
-use super::def::{Now, real, text};
+use super::def::{Now, text};
+use super::digits;
 use super::moment::{bad, iso_week};
 
 const MONTHS: [&str; 12] = [
@@ -30,15 +31,15 @@ const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday",
 const PARTS: &[&str] = &[
     "Y,YYY", "YYYY", "IYYY", "HH24", "HH12", "SSSS", "MONTH", "Month", "month", "A.M.", "P.M.", "a.m.",
     "p.m.", "YYY", "DDD", "MON", "Mon", "mon", "DAY", "Day", "day", "YY", "IW", "WW", "MM", "DD", "HH", "MI",
-    "SS", "MS", "US", "AM", "PM", "am", "pm", "DY", "Dy", "dy", "TZ", "tz", "OF", "ID", "CC", "Q", "J", "D",
-    "Y", "W",
+    "SS", "MS", "US", "AM", "PM", "am", "pm", "DY", "Dy", "dy", "TZH", "TZM", "tzh", "tzm", "TZ", "tz", "OF",
+    "ID", "CC", "Q", "J", "D", "Y", "W",
 ];
 
 /// `to_char(value, pattern)`
-pub(super) fn to_char(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+pub(super) fn to_char(now: Now, values: &[Value]) -> Result<Value, SqlError> {
     let pattern = text(values, 1)?;
     if matches!(values.first(), Some(Value::Integer(_) | Value::Real(_))) {
-        return Ok(Value::Text(number(real(values, 0)?, &pattern)?));
+        return digits::to_char(now, values);
     }
     let own = text(values, 0)?;
     let us = match moment::micros_of(&own) {
@@ -62,8 +63,10 @@ fn written_moment(us: i64, zoned: bool, pattern: &str) -> Result<Value, SqlError
 const PIECE_BYTES: usize = 3 * size_of::<(&str, bool, bool)>();
 /// What a character of a pattern becomes at most, while the text grows: `D` is a name of nine.
 const WRITTEN_BYTES: usize = 3 * 9;
-/// Digits of a pattern for numbers: more than a number has.
-const DIGITS_MAX: usize = 1_000;
+
+/// Microseconds of an hour and of a minute.
+const HOUR_US: i64 = 3_600_000_000;
+const MINUTE_US: i64 = 60_000_000;
 
 /// A pattern's pieces: parts with whether blanks are left out (`FM`), or characters as they stand.
 fn pieces(pattern: &str) -> Result<Vec<(&str, bool, bool)>, SqlError> {
@@ -100,6 +103,10 @@ fn pieces(pattern: &str) -> Result<Vec<(&str, bool, bool)>, SqlError> {
     Ok(found)
 }
 
+fn sign_of(ahead: i64) -> char {
+    if ahead < 0 { '-' } else { '+' }
+}
+
 fn written(us: i64, pattern: &str, (zone, ahead): (&str, i64)) -> Result<String, SqlError> {
     let pieces = pieces(pattern)?;
     meter::take(pattern.len() * WRITTEN_BYTES)?;
@@ -117,6 +124,8 @@ fn written(us: i64, pattern: &str, (zone, ahead): (&str, i64)) -> Result<String,
         let (number, text) = match piece {
             "TZ" => (None, zone.to_owned()),
             "tz" => (None, zone.to_lowercase()),
+            "TZH" | "tzh" => (None, format!("{}{:02}", sign_of(ahead), ahead.abs() / HOUR_US)),
+            "TZM" | "tzm" => (None, format!("{:02}", ahead.abs() / MINUTE_US % 60)),
             "OF" => (None, crate::look::offset(ahead / 1_000_000)),
             _ => part(us, piece),
         };
@@ -130,7 +139,7 @@ fn written(us: i64, pattern: &str, (zone, ahead): (&str, i64)) -> Result<String,
     Ok(out)
 }
 
-fn ordinal(number: i64) -> &'static str {
+pub(super) fn ordinal(number: i64) -> &'static str {
     match (number % 10, number % 100) {
         (1, other) if other != 11 => "st",
         (2, other) if other != 12 => "nd",
@@ -275,58 +284,4 @@ fn named(rest: &mut &str, part: &str) -> Option<i64> {
     })?;
     *rest = &rest[if short { 3 } else { names[at].len() }..];
     i64::try_from(at).ok()
-}
-
-/// A number by a pattern of digits.
-fn number(value: f64, pattern: &str) -> Result<String, SqlError> {
-    let (bare, pattern) = match pattern.strip_prefix("FM") {
-        Some(rest) => (true, rest),
-        None => (false, pattern),
-    };
-    if !pattern.chars().all(|c| matches!(c, '9' | '0' | '.' | ',' | 'D' | 'G')) {
-        return Err(bad(&format!("the pattern \"{pattern}\" for numbers is not supported")));
-    }
-    if pattern.len() > DIGITS_MAX {
-        return Err(bad(&format!("a pattern for numbers has up to {DIGITS_MAX} characters")));
-    }
-    let pattern = pattern.replace('D', ".").replace('G', ",");
-    let (whole, decimals) = pattern.split_once('.').unwrap_or((&pattern, ""));
-    let rounded = format!("{:.*}", decimals.len(), value.abs());
-    let (digits, fraction) = rounded.split_once('.').unwrap_or((&rounded, ""));
-    let places = whole.chars().filter(|c| *c != ',').count();
-    let first_zero = whole.find('0').unwrap_or(whole.len());
-    let mut body = String::new();
-    let mut at = 0;
-    let digits = if digits == "0" && first_zero == whole.len() && !decimals.is_empty() { "" } else { digits };
-    if digits.len() > places {
-        let overflow: String =
-            pattern.chars().map(|c| if matches!(c, '9' | '0') { '#' } else { c }).collect();
-        return Ok(if bare { overflow } else { format!(" {overflow}") });
-    }
-    let missing = places - digits.len();
-    for (position, c) in whole.char_indices() {
-        if c == ',' {
-            body.push(if at > missing || position > first_zero { ',' } else { ' ' });
-            continue;
-        }
-        body.push(match at.checked_sub(missing) {
-            Some(own) => char::from(digits.as_bytes()[own]),
-            None if position >= first_zero => '0',
-            None => ' ',
-        });
-        at += 1;
-    }
-    let negative = value < 0.0;
-    let trimmed = body.trim_start();
-    let sign = if negative { "-" } else { " " };
-    let mut out = format!("{}{sign}{trimmed}", " ".repeat(body.len() - trimmed.len()));
-    if !decimals.is_empty() {
-        // A `9` behind the point is left out where nothing follows, a `0` is not.
-        let least = decimals.rfind('0').map_or(0, |at| at + 1);
-        let kept = fraction.trim_end_matches('0').len().max(least).min(fraction.len());
-        let fraction = if bare { &fraction[..kept] } else { fraction };
-        out.push('.');
-        out.push_str(fraction);
-    }
-    Ok(if bare { out.trim().to_owned() } else { out })
 }

@@ -1,6 +1,10 @@
 //! JSON taken apart at its outermost level only: what lies within stays the text that it is, with its numbers as they
 //! were written.
 
+mod order;
+
+pub(super) use order::collate;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -14,7 +18,7 @@ use store::scalar::jsonb::{canonical, comparable, spaced};
 use store::scalar::simple::{JSON_DEPTH_MAX, check_json_depth};
 use store::value::Value;
 
-use super::def::{FunctionDef, Now, Returns, Source, text};
+use super::def::{FunctionDef, Now, Numeric, Returns, Source, text};
 use super::text::truth;
 use crate::limits::{JSON_MEMBERS_MAX, NODE_UNITS};
 
@@ -31,7 +35,19 @@ const fn own(
     example: &'static str,
     answer: &'static str,
 ) -> FunctionDef {
-    FunctionDef { name, arguments, returns, types: &[], source, meaning, example, answer }
+    FunctionDef {
+        name,
+        arguments,
+        returns,
+        types: &[],
+        source,
+        numeric: Some(Numeric::Nearest),
+        of_floats: None,
+        of_spans: None,
+        meaning,
+        example,
+        answer,
+    }
 }
 
 /// What PostgreSQL's operators of `jsonb` are.
@@ -57,6 +73,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("jsonb_set_path", "(json, path, value, create)", JSONB, Source::Own(|_, v| put(v, Put::Set(flag(v, true))), 3, 4),
         "what `jsonb_set` is with a path of PostgreSQL's: with the value in the place of what is there",
         "jsonb_set('{\"a\":[1,2]}', '{a,0}', '9')", "{\"a\":[9,2]}"),
+    own("jsonb_compare", "(json, json)", Returns::Type(SqlType::Int4), Source::Own(order::compare, 2, 2),
+        "-1, 0 or 1, as the first value is less than the second, equal to it, or greater", "jsonb_compare('9', '10')", "-1"),
     own("jsonb_comparable", "(json)", TEXT, Source::Own(|_, v| { let json = text(v, 0)?; meter::take(json.len())?; Ok(Value::Text(comparable(&json))) }, 1, 1),
         "a text that equal JSON values have in common", "jsonb_comparable('{\"a\":1.50}')", "{\"a\":1.5}"),
     own("jsonb_text", "(json)", TEXT, Source::Own(|_, v| { let json = text(v, 0)?; meter::take(2 * json.len())?; Ok(Value::Text(spaced(&json))) }, 1, 1),

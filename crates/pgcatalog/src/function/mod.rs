@@ -4,6 +4,8 @@
 mod builtin;
 mod cast;
 mod def;
+mod digits;
+mod float;
 mod format;
 mod json;
 mod jsonb;
@@ -15,6 +17,8 @@ mod numeric;
 mod patch;
 mod pattern;
 mod search;
+mod shown;
+mod span;
 mod spread;
 mod text;
 
@@ -26,8 +30,9 @@ use sqltext::error::SqlError;
 use store::definition::SqlType;
 use store::value::Value;
 
+pub(crate) use cast::PREFIX as CAST_PREFIX;
 pub use cast::{bound, is_formed};
-pub use def::{Caller, Now, Returns};
+pub use def::{Caller, Now, Numeric, Returns, Spans};
 use def::{FunctionDef, Run, Source};
 pub use json::each_json;
 pub(crate) use jsonb::{Member, json_elements, json_members, json_value_text};
@@ -35,6 +40,9 @@ pub(crate) use moment::moment_series;
 pub use numeric::Sum;
 pub(crate) use pattern::{regexp_matches, regexp_parts};
 pub(crate) use text::text_parts;
+
+/// The collation by which `jsonb` values sort as PostgreSQL sorts them.
+pub const JSONB_COLLATION: &str = "sqlcached_jsonb";
 
 /// Tables that are functions.
 pub const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
@@ -47,9 +55,12 @@ const GROUPS: &[(&str, &[FunctionDef])] = &[
     ("Regular expressions", pattern::FUNCTIONS),
     ("Dates and times", moment::FUNCTIONS),
     ("Dates and times, SQLite's", builtin::DATES),
+    ("Spans of time", span::FUNCTIONS),
+    ("Values as texts", shown::FUNCTIONS),
     ("Numbers", maths::FUNCTIONS),
     ("Numbers, SQLite's", builtin::NUMBERS),
     ("Decimal numbers", numeric::FUNCTIONS),
+    ("Floats and large integers", float::FUNCTIONS),
     ("Numbers, JSON and choices of PostgreSQL's", more::FUNCTIONS),
     ("JSON, PostgreSQL's operators", jsonb::FUNCTIONS),
     ("Choices and kinds", builtin::VALUES),
@@ -60,99 +71,103 @@ const GROUPS: &[(&str, &[FunctionDef])] = &[
 ];
 
 /// What the dialect's other names for functions return.
-const RENAMED: &[(&str, Returns)] = &[
-    ("array_agg", Returns::Array),
-    ("json_agg", Returns::Type(SqlType::Json)),
-    ("jsonb_agg", Returns::Type(SqlType::Jsonb)),
-    ("json_object_agg", Returns::Type(SqlType::Json)),
-    ("jsonb_object_agg", Returns::Type(SqlType::Jsonb)),
-    ("json_build_object", Returns::Type(SqlType::Json)),
-    ("jsonb_build_object", Returns::Type(SqlType::Jsonb)),
-    ("json_build_array", Returns::Type(SqlType::Json)),
-    ("jsonb_build_array", Returns::Type(SqlType::Jsonb)),
-    ("jsonb_array_length", Returns::Type(SqlType::Int4)),
-    ("jsonb_typeof", Returns::Type(SqlType::Text)),
-    ("jsonb_strip_nulls", Returns::Type(SqlType::Jsonb)),
-    ("jsonb_pretty", Returns::Type(SqlType::Text)),
-    ("array_to_json", Returns::Type(SqlType::Json)),
-    ("numeric_avg", Returns::Type(SqlType::Numeric)),
-    ("numeric_sum", Returns::Type(SqlType::Numeric)),
-    ("bool_and", Returns::Type(SqlType::Bool)),
-    ("bool_or", Returns::Type(SqlType::Bool)),
-    ("every", Returns::Type(SqlType::Bool)),
-    ("exists", Returns::Type(SqlType::Bool)),
-    ("chr", Returns::Type(SqlType::Text)),
-    ("char_length", Returns::Type(SqlType::Int4)),
-    ("character_length", Returns::Type(SqlType::Int4)),
+const RENAMED: &[(&str, Returns, Option<Numeric>)] = &[
+    ("array_agg", Returns::Array, Some(Numeric::Text)),
+    ("json_agg", Returns::Type(SqlType::Json), Some(Numeric::Text)),
+    ("jsonb_agg", Returns::Type(SqlType::Jsonb), Some(Numeric::Text)),
+    ("json_object_agg", Returns::Type(SqlType::Json), Some(Numeric::Text)),
+    ("jsonb_object_agg", Returns::Type(SqlType::Jsonb), Some(Numeric::Text)),
+    ("json_build_object", Returns::Type(SqlType::Json), Some(Numeric::Text)),
+    ("jsonb_build_object", Returns::Type(SqlType::Jsonb), Some(Numeric::Text)),
+    ("json_build_array", Returns::Type(SqlType::Json), Some(Numeric::Text)),
+    ("jsonb_build_array", Returns::Type(SqlType::Jsonb), Some(Numeric::Text)),
+    ("jsonb_array_length", Returns::Type(SqlType::Int4), None),
+    ("jsonb_typeof", Returns::Type(SqlType::Text), None),
+    ("jsonb_strip_nulls", Returns::Type(SqlType::Jsonb), None),
+    ("jsonb_pretty", Returns::Type(SqlType::Text), None),
+    ("array_to_json", Returns::Type(SqlType::Json), None),
+    ("numeric_avg", Returns::Type(SqlType::Numeric), Some(Numeric::Text)),
+    ("numeric_sum", Returns::Type(SqlType::Numeric), Some(Numeric::Text)),
+    ("bool_and", Returns::Type(SqlType::Bool), None),
+    ("bool_or", Returns::Type(SqlType::Bool), None),
+    ("every", Returns::Type(SqlType::Bool), None),
+    ("exists", Returns::Type(SqlType::Bool), None),
+    ("chr", Returns::Type(SqlType::Text), None),
+    ("char_length", Returns::Type(SqlType::Int4), None),
+    ("character_length", Returns::Type(SqlType::Int4), None),
+    ("pg_typeof", Returns::Type(SqlType::Regtype), Some(Numeric::Text)),
     // Of the catalogue and of the session.
-    ("array_length", Returns::Type(SqlType::Int4)),
-    ("cardinality", Returns::Type(SqlType::Int4)),
-    ("array_position", Returns::Type(SqlType::Int4)),
-    ("array_append", Returns::Argument),
-    ("array_remove", Returns::Argument),
-    ("array_prepend", Returns::Second),
-    ("array_replace", Returns::Argument),
-    ("array_cat", Returns::Argument),
-    ("row_to_json", Returns::Type(SqlType::Json)),
-    ("pg_advisory_lock", Returns::Type(SqlType::Void)),
-    ("pg_advisory_lock_shared", Returns::Type(SqlType::Void)),
-    ("pg_advisory_unlock", Returns::Type(SqlType::Bool)),
-    ("pg_advisory_unlock_all", Returns::Type(SqlType::Void)),
-    ("pg_advisory_unlock_shared", Returns::Type(SqlType::Bool)),
-    ("pg_advisory_xact_lock", Returns::Type(SqlType::Void)),
-    ("pg_advisory_xact_lock_shared", Returns::Type(SqlType::Void)),
-    ("pg_try_advisory_lock", Returns::Type(SqlType::Bool)),
-    ("pg_try_advisory_lock_shared", Returns::Type(SqlType::Bool)),
-    ("pg_try_advisory_xact_lock", Returns::Type(SqlType::Bool)),
-    ("pg_try_advisory_xact_lock_shared", Returns::Type(SqlType::Bool)),
-    ("pg_backend_pid", Returns::Type(SqlType::Int4)),
-    ("pg_cancel_backend", Returns::Type(SqlType::Bool)),
-    ("pg_notify", Returns::Type(SqlType::Void)),
-    ("wait_for_source", Returns::Type(SqlType::Bool)),
-    ("set_config", Returns::Type(SqlType::Text)),
-    ("current_setting", Returns::Type(SqlType::Text)),
-    ("currval", Returns::Type(SqlType::Int8)),
-    ("lastval", Returns::Type(SqlType::Int8)),
-    ("nextval", Returns::Type(SqlType::Int8)),
-    ("pg_sequence_last_value", Returns::Type(SqlType::Int8)),
-    ("setval", Returns::Type(SqlType::Int8)),
-    ("current_database", Returns::Type(SqlType::Name)),
-    ("current_schema", Returns::Type(SqlType::Name)),
-    ("current_schemas", Returns::Texts),
-    ("current_user", Returns::Type(SqlType::Name)),
-    ("session_user", Returns::Type(SqlType::Name)),
-    ("version", Returns::Type(SqlType::Text)),
-    ("to_regclass", Returns::Type(SqlType::Regclass)),
-    ("to_regnamespace", Returns::Type(SqlType::Regnamespace)),
-    ("to_regtype", Returns::Type(SqlType::Regtype)),
-    ("format_type", Returns::Type(SqlType::Text)),
-    ("pg_postmaster_start_time", Returns::Type(SqlType::Timestamptz)),
-    ("pg_conf_load_time", Returns::Type(SqlType::Timestamptz)),
-    ("pg_get_userbyid", Returns::Type(SqlType::Name)),
-    ("pg_encoding_to_char", Returns::Type(SqlType::Name)),
-    ("pg_stat_get_numscans", Returns::Type(SqlType::Int8)),
-    ("pg_is_in_recovery", Returns::Type(SqlType::Bool)),
-    ("pg_table_is_visible", Returns::Type(SqlType::Bool)),
-    ("pg_type_is_visible", Returns::Type(SqlType::Bool)),
-    ("pg_function_is_visible", Returns::Type(SqlType::Bool)),
-    ("pg_total_relation_size", Returns::Type(SqlType::Int8)),
-    ("pg_relation_size", Returns::Type(SqlType::Int8)),
-    ("pg_table_size", Returns::Type(SqlType::Int8)),
-    ("pg_indexes_size", Returns::Type(SqlType::Int8)),
-    ("pg_database_size", Returns::Type(SqlType::Int8)),
-    ("has_any_column_privilege", Returns::Type(SqlType::Bool)),
-    ("has_column_privilege", Returns::Type(SqlType::Bool)),
-    ("has_database_privilege", Returns::Type(SqlType::Bool)),
-    ("has_schema_privilege", Returns::Type(SqlType::Bool)),
-    ("has_sequence_privilege", Returns::Type(SqlType::Bool)),
-    ("has_table_privilege", Returns::Type(SqlType::Bool)),
-    ("acldefault", Returns::Texts),
-    ("pg_has_role", Returns::Type(SqlType::Bool)),
-    ("xid_age", Returns::Type(SqlType::Int4)),
-    ("txid_current", Returns::Type(SqlType::Int8)),
-    ("changes", Returns::Type(SqlType::Int8)),
-    ("total_changes", Returns::Type(SqlType::Int8)),
-    ("last_insert_rowid", Returns::Type(SqlType::Int8)),
+    ("array_length", Returns::Type(SqlType::Int4), None),
+    ("cardinality", Returns::Type(SqlType::Int4), None),
+    ("array_position", Returns::Type(SqlType::Int4), Some(Numeric::Text)),
+    ("array_append", Returns::Argument, Some(Numeric::Text)),
+    ("array_remove", Returns::Argument, Some(Numeric::Text)),
+    ("array_prepend", Returns::Second, Some(Numeric::Text)),
+    ("array_replace", Returns::Argument, Some(Numeric::Text)),
+    ("array_cat", Returns::Argument, Some(Numeric::Nearest)),
+    ("row_to_json", Returns::Type(SqlType::Json), Some(Numeric::Text)),
+    ("pg_advisory_lock", Returns::Type(SqlType::Void), Some(Numeric::Nearest)),
+    ("pg_advisory_lock_shared", Returns::Type(SqlType::Void), Some(Numeric::Nearest)),
+    ("pg_advisory_unlock", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("pg_advisory_unlock_all", Returns::Type(SqlType::Void), Some(Numeric::Nearest)),
+    ("pg_advisory_unlock_shared", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("pg_advisory_xact_lock", Returns::Type(SqlType::Void), Some(Numeric::Nearest)),
+    ("pg_advisory_xact_lock_shared", Returns::Type(SqlType::Void), Some(Numeric::Nearest)),
+    ("pg_try_advisory_lock", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("pg_try_advisory_lock_shared", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("pg_try_advisory_xact_lock", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("pg_try_advisory_xact_lock_shared", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("pg_backend_pid", Returns::Type(SqlType::Int4), None),
+    ("pg_cancel_backend", Returns::Type(SqlType::Bool), None),
+    ("pg_notify", Returns::Type(SqlType::Void), None),
+    ("wait_for_source", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("bus_sequence", Returns::Type(SqlType::Int8), None),
+    ("wait_for_bus", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
+    ("set_config", Returns::Type(SqlType::Text), None),
+    ("current_setting", Returns::Type(SqlType::Text), None),
+    ("currval", Returns::Type(SqlType::Int8), None),
+    ("lastval", Returns::Type(SqlType::Int8), None),
+    ("nextval", Returns::Type(SqlType::Int8), None),
+    ("pg_sequence_last_value", Returns::Type(SqlType::Int8), None),
+    ("setval", Returns::Type(SqlType::Int8), Some(Numeric::Nearest)),
+    ("current_database", Returns::Type(SqlType::Name), None),
+    ("current_schema", Returns::Type(SqlType::Name), None),
+    ("current_schemas", Returns::Texts, None),
+    ("current_user", Returns::Type(SqlType::Name), None),
+    ("session_user", Returns::Type(SqlType::Name), None),
+    ("version", Returns::Type(SqlType::Text), None),
+    ("to_regclass", Returns::Type(SqlType::Regclass), None),
+    ("to_regnamespace", Returns::Type(SqlType::Regnamespace), None),
+    ("to_regtype", Returns::Type(SqlType::Regtype), None),
+    ("format_type", Returns::Type(SqlType::Text), None),
+    ("pg_postmaster_start_time", Returns::Type(SqlType::Timestamptz), None),
+    ("pg_conf_load_time", Returns::Type(SqlType::Timestamptz), None),
+    ("pg_get_userbyid", Returns::Type(SqlType::Name), None),
+    ("pg_encoding_to_char", Returns::Type(SqlType::Name), None),
+    ("pg_index_column_has_property", Returns::Type(SqlType::Bool), None),
+    ("pg_stat_get_numscans", Returns::Type(SqlType::Int8), None),
+    ("pg_is_in_recovery", Returns::Type(SqlType::Bool), None),
+    ("pg_table_is_visible", Returns::Type(SqlType::Bool), None),
+    ("pg_type_is_visible", Returns::Type(SqlType::Bool), None),
+    ("pg_function_is_visible", Returns::Type(SqlType::Bool), None),
+    ("pg_total_relation_size", Returns::Type(SqlType::Int8), None),
+    ("pg_relation_size", Returns::Type(SqlType::Int8), None),
+    ("pg_table_size", Returns::Type(SqlType::Int8), None),
+    ("pg_indexes_size", Returns::Type(SqlType::Int8), None),
+    ("pg_database_size", Returns::Type(SqlType::Int8), None),
+    ("has_any_column_privilege", Returns::Type(SqlType::Bool), None),
+    ("has_column_privilege", Returns::Type(SqlType::Bool), None),
+    ("has_database_privilege", Returns::Type(SqlType::Bool), None),
+    ("has_schema_privilege", Returns::Type(SqlType::Bool), None),
+    ("has_sequence_privilege", Returns::Type(SqlType::Bool), None),
+    ("has_table_privilege", Returns::Type(SqlType::Bool), None),
+    ("acldefault", Returns::Texts, None),
+    ("pg_has_role", Returns::Type(SqlType::Bool), None),
+    ("xid_age", Returns::Type(SqlType::Int4), None),
+    ("txid_current", Returns::Type(SqlType::Int8), None),
+    ("changes", Returns::Type(SqlType::Int8), None),
+    ("total_changes", Returns::Type(SqlType::Int8), None),
+    ("last_insert_rowid", Returns::Type(SqlType::Int8), None),
 ];
 
 fn all() -> impl Iterator<Item = &'static FunctionDef> {
@@ -166,17 +181,22 @@ fn find(name: &str) -> Option<&'static FunctionDef> {
 /// Whether a statement may call this function, which needs nothing of the catalogue.
 pub(crate) fn is_allowed(name: &str) -> bool {
     find(name).is_some()
-        || numeric::AGGREGATES.contains(&name)
+        || numeric::is_aggregate(name)
+        || float::is_aggregate(name)
         || OF_SESSION.contains(&name)
-        || SQLITE_WORDS.contains(&name)
         || cast::is_cast(name)
 }
 
 /// What a session's statements wrote; the session itself registers them.
 pub const OF_SESSION: &[&str] = &["changes", "total_changes", "last_insert_rowid"];
 
-/// Functions that SQLite knows without parentheses.
-const SQLITE_WORDS: &[&str] = &["current_date", "current_time", "current_timestamp"];
+/// The names of a function's arguments, and the expression that it stands for, where it stands for one.
+pub(crate) fn stands_for(name: &str) -> Option<(Vec<&'static str>, &'static str)> {
+    let def = find(name)?;
+    let (expression, _) = def.meaning.strip_prefix("what `")?.split_once('`')?;
+    let arguments = def.arguments.trim_start_matches('(').trim_end_matches(')').split(',');
+    Some((arguments.map(str::trim).collect(), expression))
+}
 
 /// The functions that need nothing of the catalogue, but for operators and casts.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
@@ -186,8 +206,37 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 /// What a function returns; the name is in lower case.
 pub fn returns(name: &str) -> Option<Returns> {
-    let renamed = RENAMED.iter().find(|(own, _)| *own == name).map(|(_, returns)| *returns);
+    let renamed = RENAMED.iter().find(|(own, ..)| *own == name).map(|(_, returns, _)| *returns);
     renamed.or_else(|| find(name).map(|function| function.returns))
+}
+
+/// What a function does with decimal numbers; the name is in lower case. `None`: it takes none. Of a function that is
+/// not in the table nothing is known: it is given what SQLite has for numbers.
+pub fn numeric(name: &str) -> Option<Numeric> {
+    if name.starts_with("numeric_") || cast::is_cast(name) {
+        return Some(Numeric::Text);
+    }
+    let renamed = RENAMED.iter().find(|(own, ..)| *own == name).map(|(_, _, numeric)| *numeric);
+    renamed.unwrap_or_else(|| find(name).map_or(Some(Numeric::Nearest), |function| function.numeric))
+}
+
+/// The function that stands for one of floats; the name is in lower case.
+pub fn of_floats(name: &str) -> Option<&'static str> {
+    find(name).and_then(|function| function.of_floats)
+}
+
+/// What becomes of a function of intervals; the name is in lower case.
+pub fn of_spans(name: &str) -> Option<Spans> {
+    find(name).and_then(|function| function.of_spans)
+}
+
+/// Whether a function takes so many arguments. An aggregate takes one.
+pub fn takes(name: &str, count: usize) -> bool {
+    let count = i32::try_from(count).unwrap_or(i32::MAX);
+    match find(name).map(|function| function.source) {
+        Some(Source::Own(_, fewest, most)) => (fewest..=most).contains(&count),
+        _ => count == 1,
+    }
 }
 
 /// The types of a function's first arguments.
@@ -228,8 +277,11 @@ pub fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<()
             })?;
         }
     }
+    connection.create_collation(JSONB_COLLATION, jsonb::collate)?;
     numeric::register(connection, caller)?;
     spread::register(connection, caller)?;
+    float::register(connection, caller)?;
+    span::register(connection, caller)?;
     for (name, ty) in cast::all() {
         let caller = Rc::clone(caller);
         connection.create_function(&name, 1, Volatility::Immutable, move |arguments| {
@@ -276,7 +328,7 @@ pub fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
     all().map(|function| (function.example, function.answer))
 }
 
-/// Functions of groups; a few of them are functions of a row when they have several arguments.
+/// SQLite's functions of groups; a few of them are functions of a row when they have several arguments.
 const AGGREGATES: &[&str] = &[
     "avg",
     "count",
@@ -287,17 +339,9 @@ const AGGREGATES: &[&str] = &[
     "jsonb_group_object",
     "max",
     "min",
-    "numeric_avg",
-    "numeric_sum",
-    "stddev",
-    "stddev_pop",
-    "stddev_samp",
     "string_agg",
     "sum",
     "total",
-    "var_pop",
-    "var_samp",
-    "variance",
 ];
 
 /// Functions of windows only.
@@ -317,11 +361,44 @@ const WINDOWS: &[&str] = &[
 
 /// `a`, `w` or `f`, as in `pg_proc.prokind`.
 pub fn kind(name: &str) -> &'static str {
-    if AGGREGATES.contains(&name) {
+    let of_groups = find(name).is_some_and(|function| matches!(function.source, Source::Group));
+    if of_groups || AGGREGATES.contains(&name) || numeric::is_aggregate(name) || float::is_aggregate(name) {
         "a"
     } else if WINDOWS.contains(&name) {
         "w"
     } else {
         "f"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function that does not say it would be given the nearest float, or the text, as it happens: `to_char` computed
+    /// money so.
+    #[test]
+    fn every_function_of_a_number_says_what_it_does_with_decimal_ones() {
+        let of_numbers = |function: &&FunctionDef| {
+            let words = ["number", "value", "(x", "(a, b)"];
+            function.types.contains(&SqlType::Float8)
+                || words.iter().any(|word| function.arguments.contains(word))
+        };
+        for function in all().filter(of_numbers) {
+            assert!(function.numeric.is_some(), "{}", function.name);
+        }
+    }
+
+    #[test]
+    fn functions_that_stand_for_others_are_there() {
+        for function in all() {
+            let exact = match function.numeric {
+                Some(Numeric::Exact(exact) | Numeric::Wide(exact)) => Some(exact),
+                _ => None,
+            };
+            for other in exact.into_iter().chain(function.of_floats) {
+                assert!(is_allowed(other), "{other}, for {}", function.name);
+            }
+        }
     }
 }

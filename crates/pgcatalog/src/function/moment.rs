@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use SqlType::{Date, Float8, Int4, Text, Timestamp, Timestamptz};
-use sqlite::meter;
 use sqltext::error::{SqlError, state};
 use store::definition::SqlType;
+use store::patience;
 use store::scalar::interval::Interval;
 use store::scalar::moment::{self, DAY_US};
-use store::scalar::zone;
+use store::scalar::{accept, zone};
 use store::value::Value;
 
-use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
+use super::def::{FunctionDef, Now, Numeric, Returns, Source, integer, real, text};
 use super::format;
 use super::text::unknown_word;
+use crate::look;
 
 #[expect(clippy::too_many_arguments, reason = "one line of a table, each part of it")]
 const fn own(
@@ -26,7 +27,19 @@ const fn own(
     example: &'static str,
     answer: &'static str,
 ) -> FunctionDef {
-    FunctionDef { name, arguments, returns, types, source, meaning, example, answer }
+    FunctionDef {
+        name,
+        arguments,
+        returns,
+        types,
+        source,
+        numeric: None,
+        of_floats: None,
+        of_spans: None,
+        meaning,
+        example,
+        answer,
+    }
 }
 
 const fn ty(ty: SqlType) -> Returns {
@@ -46,47 +59,66 @@ const fn now(name: &'static str, meaning: &'static str, example: &'static str) -
     )
 }
 
+const fn clock(
+    name: &'static str,
+    of: SqlType,
+    run: fn(Now, &[Value]) -> Result<Value, SqlError>,
+    meaning: &'static str,
+    example: &'static str,
+) -> FunctionDef {
+    own(name, "()", ty(of), &[], Source::Raw(run, 0, 0, true), meaning, example, "1")
+}
+
 /// Dates and times. All moments are those of UTC.
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("age", "(moment, earlier)", ty(SqlType::Interval), &[Timestamptz, Timestamptz], Source::Own(age, 1, 2),
         "the time between two moments in years, months and days; with one argument, from it to today", "age('2026-03-01'::date, '2025-01-15'::date)", "1 year 1 mon 17 days"),
     now("clock_timestamp", "when the statement began, as `now()`", "clock_timestamp() = now()"),
+    clock("current_date", Date, |now, _| on_clock(now, Date),
+        "the date in the session's time zone when the statement began; written without parentheses", "CURRENT_DATE > '2020-01-01'"),
+    clock("current_time", SqlType::Timetz, |now, _| on_clock(now, SqlType::Timetz),
+        "the time of day with its offset, as `CURRENT_DATE`", "CURRENT_TIME = now()::timetz"),
+    now("current_timestamp", "when the statement began, as `now()`; written without parentheses", "CURRENT_TIMESTAMP = now()"),
     own("date_bin", "(stride, moment, origin)", Returns::Second, &[SqlType::Interval], Source::Own(date_bin, 3, 3),
         "cut down to a multiple of the stride since the origin", "date_bin('15 min', '2026-11-21 20:44:17'::timestamp, '2001-01-01'::timestamp)", "2026-11-21 20:30:00"),
     own("date_part", "(field, moment or interval)", ty(Float8), &[Text], Source::Own(date_part, 2, 2),
         "a field, as `extract(field FROM moment)`: `year`, `month`, `day`, `hour`, `minute`, `second`, `dow`, `isodow`, `doy`, `week`, `quarter`, `epoch`, `milliseconds`, `microseconds`, `decade`, `century`, `isoyear`", "date_part('year', '2026-11-21'::date)", "2026"),
-    own("date_trunc", "(field, moment)", Returns::Second, &[Text], Source::Own(date_trunc, 2, 3),
-        "cut down to the field: `hour`, `day`, `week`, `month`, `quarter`, `year`...", "date_trunc('month', '2026-11-21 20:00'::timestamp)", "2026-11-01 00:00:00"),
+    own("date_trunc", "(field, moment, zone)", Returns::Second, &[Text], Source::Own(date_trunc, 2, 3),
+        "cut down to the field: `hour`, `day`, `week`, `month`, `quarter`, `year`...; by the clock of a zone, if one is named", "date_trunc('month', '2026-11-21 20:00'::timestamp)", "2026-11-01 00:00:00"),
     own("moment_round", "(moment, digits)", Returns::Argument, &[], Source::Own(rounded, 2, 2),
-        "with so many digits behind the second, as `moment::timestamp(digits)`", "'20:44:17.86'::time(1)", "20:44:17.9"),
+        "with so many digits behind the second, as `moment::timestamp(digits)`", "'20:44:17.86'::time(1)", "20:44:17.9").numeric(Numeric::Nearest),
     own("interval_divided", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, true), 2, 2),
-        "what `interval / number` is", "interval '1 day' / 2", "12:00:00"),
+        "what `interval / number` is", "interval '1 day' / 2", "12:00:00").numeric(Numeric::Nearest),
     own("interval_order", "(interval)", ty(SqlType::Int8), &[SqlType::Interval], Source::Own(|_, v| Ok(Value::Integer(Interval::parse(&text(v, 0)?)?.order())), 1, 1),
         "the microseconds by which it is compared, a month being 30 days", "interval_order('1 mon') = interval_order('30 days')", "1"),
     own("interval_seconds", "(interval)", ty(Float8), &[SqlType::Interval], Source::Own(|_, v| Ok(Value::Real(Interval::parse(&text(v, 0)?)?.seconds())), 1, 1),
         "its length in seconds", "interval_seconds('1 min')", "60.0"),
     own("interval_times", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, false), 2, 2),
-        "what `interval * number` is", "interval '1 hour' * 1.5", "01:30:00"),
+        "what `interval * number` is", "interval '1 hour' * 1.5", "01:30:00").numeric(Numeric::Nearest),
     own("isfinite", "(moment or interval)", ty(SqlType::Bool), &[], Source::Own(|_, v| Ok(Value::Integer(i64::from(!text(v, 0)?.contains("infinity")))), 1, 1),
         "whether it is a moment, and not `infinity`", "isfinite('2026-11-21'::date)", "1"),
     own("justify_days", "(interval)", ty(SqlType::Interval), &[SqlType::Interval], Source::Own(|_, v| justified(v, Interval::days_as_months), 1, 1),
         "with thirty days as a month", "justify_days('40 days'::interval)", "1 mon 10 days"),
     own("justify_hours", "(interval)", ty(SqlType::Interval), &[SqlType::Interval], Source::Own(|_, v| justified(v, Interval::hours_as_days), 1, 1),
         "with 24 hours as a day", "justify_hours('30 hours'::interval)", "1 day 06:00:00"),
+    clock("localtime", SqlType::Time, |now, _| on_clock(now, SqlType::Time),
+        "the time of day, as `CURRENT_DATE`", "LOCALTIME = now()::time"),
+    clock("localtimestamp", Timestamp, |now, _| on_clock(now, Timestamp),
+        "the date and the time of day, as `CURRENT_DATE`", "LOCALTIMESTAMP = now()::timestamp"),
     own("make_date", "(year, month, day)", ty(Date), &[Int4, Int4, Int4], Source::Own(make_date, 3, 3),
         "a date of its parts", "make_date(2026, 11, 21)", "2026-11-21"),
     own("make_time", "(hour, minute, second)", ty(SqlType::Time), &[Int4, Int4, Float8], Source::Own(make_time, 3, 3),
-        "a time of day of its parts", "make_time(20, 5, 1.5)", "20:05:01.5"),
+        "a time of day of its parts", "make_time(20, 5, 1.5)", "20:05:01.5").numeric(Numeric::Nearest),
     own("make_timestamp", "(year, month, day, hour, minute, second)", ty(Timestamp), &[Int4, Int4, Int4, Int4, Int4, Float8], Source::Own(make_timestamp, 6, 6),
-        "a moment of its parts", "make_timestamp(2026, 11, 21, 20, 5, 1.5)", "2026-11-21 20:05:01.5"),
+        "a moment of its parts", "make_timestamp(2026, 11, 21, 20, 5, 1.5)", "2026-11-21 20:05:01.5").numeric(Numeric::Nearest),
     own("moment_minus", "(moment, moment or interval)", ty(SqlType::Interval), &[], Source::Own(minus, 2, 2),
         "what `-` is where a side is a moment", "'2026-11-21'::date - '2026-11-01'::date", "20"),
     own("moment_plus", "(moment, interval)", Returns::Argument, &[], Source::Own(plus, 2, 2),
         "what `+` is where a side is a moment", "'2026-01-31'::timestamp + interval '1 month'", "2026-02-28 00:00:00"),
     now("now", "when the statement began", "now() > '2020-01-01'"),
     own("pg_sleep", "(seconds)", ty(SqlType::Void), &[Float8], Source::Raw(sleep, 1, 1, true),
-        "waits, and keeps one of the SQL threads; stopped by `statement_timeout`", "pg_sleep(0)", ""),
+        "waits, and keeps one of the SQL threads; stopped by `statement_timeout`", "pg_sleep(0)", "").numeric(Numeric::Nearest),
     now("statement_timestamp", "when the statement began, as `now()`", "statement_timestamp() = now()"),
     own("timezone", "(zone, moment)", ty(Timestamp), &[Text], Source::Own(timezone, 2, 2),
         "what `moment AT TIME ZONE zone` is; zones have the names of the IANA list. An offset as text counts to the west, as POSIX has it; an interval counts to the east", "'2026-11-21 20:00+00'::timestamptz AT TIME ZONE 'Europe/Berlin'", "2026-11-21 21:00:00"),
@@ -97,16 +129,14 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("time_plus", "(time, interval)", ty(SqlType::Time), &[SqlType::Time, SqlType::Interval], Source::Own(|_, v| time_moved(v, false), 2, 2),
         "what `time + interval` is: it goes round the clock", "'12:00'::time + interval '13 hours'", "01:00:00"),
     own("to_char", "(moment, interval or number, pattern)", ty(Text), &[], Source::Own(format::to_char, 2, 2),
-        "written by a pattern: `YYYY`, `MM`, `DD`, `HH24`, `HH12`, `MI`, `SS`, `MS`, `US`, `AM`, `Mon`, `Month`, `Dy`, `Day`, `D`, `DDD`, `IW`, `Q`, `TZ`, `FM`, \"text\"; numbers: `9`, `0`, `.`, `,`, `FM`", "to_char('2026-11-21 20:05'::timestamp, 'DD.MM.YYYY HH24:MI')", "21.11.2026 20:05"),
+        "written by a pattern: `YYYY`, `MM`, `DD`, `HH24`, `HH12`, `MI`, `SS`, `MS`, `US`, `AM`, `Mon`, `Month`, `Dy`, `Day`, `D`, `DDD`, `IW`, `Q`, `TZ`, `FM`, \"text\"; numbers: `9`, `0`, `.`, `,`, `FM`", "to_char('2026-11-21 20:05'::timestamp, 'DD.MM.YYYY HH24:MI')", "21.11.2026 20:05").numeric(Numeric::Exact("numeric_to_char")).of_floats("numeric_to_char"),
     own("to_date", "(text, pattern)", ty(Date), &[Text, Text], Source::Own(|_, v| { let us = format::read(&text(v, 0)?, &text(v, 1)?)?; Ok(Value::Text(moment::write_date(us.div_euclid(DAY_US)))) }, 2, 2),
         "a date read by a pattern", "to_date('21.11.2026', 'DD.MM.YYYY')", "2026-11-21"),
     own("to_timestamp", "(seconds) or (text, pattern)", ty(Timestamptz), &[], Source::Own(to_timestamp, 1, 2),
-        "a moment of Unix seconds, or read by a pattern", "to_timestamp(0)", "1970-01-01 00:00:00+00:00"),
+        "a moment of Unix seconds, or read by a pattern", "to_timestamp(0)", "1970-01-01 00:00:00+00:00").numeric(Numeric::Nearest),
     now("transaction_timestamp", "when the statement began, as `now()`", "transaction_timestamp() = now()"),
-    own("zoned_local", "(moment)", ty(Timestamp), &[Timestamptz], Source::Own(|_, v| zoned(v, true), 1, 1),
+    own("zoned_local", "(moment)", ty(Timestamp), &[Timestamptz], Source::Own(|_, v| zoned(v), 1, 1),
         "what the clock of the session's time zone shows at the moment", "zoned_local('2026-11-21 20:00+00'::timestamptz)", "2026-11-21 20:00:00"),
-    own("zoned_text", "(moment)", ty(Text), &[Timestamptz], Source::Own(|_, v| zoned(v, false), 1, 1),
-        "the same with its offset", "zoned_text('2026-11-21 20:00+00'::timestamptz)", "2026-11-21 20:00:00+00"),
 ];
 
 /// How long a sleep lasts until it looks whether its statement must stop.
@@ -121,7 +151,7 @@ fn sleep(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     }
     let mut left = Duration::try_from_secs_f64(real(values, 0)?.max(0.0)).unwrap_or(Duration::MAX);
     while !left.is_zero() {
-        if meter::must_stop(SLEEP_SLICE_OPERATIONS) {
+        if patience::must_stop(SLEEP_SLICE_OPERATIONS) {
             return Err(SqlError::new(state::CANCELED, "the statement was stopped"));
         }
         let slice = left.min(SLEEP_SLICE);
@@ -157,27 +187,26 @@ fn time_moved(values: &[Value], back: bool) -> Result<Value, SqlError> {
     Ok(Value::Text(moment::write_time(moved.rem_euclid(DAY_US))))
 }
 
-/// A moment in the session's zone.
-fn zoned(values: &[Value], local: bool) -> Result<Value, SqlError> {
-    let of = text(values, 0)?;
-    let Some(us) = moment::micros_of(&of)? else { return Ok(Value::Text(of)) };
-    let ahead = zone::current().map_or(0, |zone| zone.ahead(us));
-    if local {
-        return Ok(Value::Text(moment::write_timestamp(us + ahead)?));
-    }
-    let shown = zone::current().and_then(|zone| crate::look::zoned(zone, &of));
-    Ok(Value::Text(match shown {
-        Some(shown) => shown,
-        None => moment::write_timestamp(us)? + "+00",
-    }))
+/// What the clock of the session's zone shows at a moment.
+fn zoned(values: &[Value]) -> Result<Value, SqlError> {
+    Ok(Value::Text(local(&text(values, 0)?)?))
 }
 
-/// What the clock of the session's zone shows at a moment.
-pub(super) fn local(text: &str) -> Result<String, SqlError> {
-    match zoned(&[Value::from(text)], true)? {
-        Value::Text(local) => Ok(local),
-        _ => Ok(text.to_owned()),
-    }
+/// The same of its text.
+pub(super) fn local(of: &str) -> Result<String, SqlError> {
+    let Some(us) = moment::micros_of(of)? else { return Ok(of.to_owned()) };
+    let ahead = zone::current().map_or(0, |zone| zone.ahead(us));
+    Ok(moment::write_timestamp(us + ahead)?)
+}
+
+/// What the clock of the session's zone shows when the statement began.
+fn on_clock(now: Now, ty: SqlType) -> Result<Value, SqlError> {
+    let shown = match (ty, zone::current()) {
+        (SqlType::Timetz, Some(zone)) => look::write_zoned(zone, now.us)?,
+        (SqlType::Timetz, None) => moment::write_timestamptz(now.us)?,
+        _ => local(&moment::write_timestamptz(now.us)?)?,
+    };
+    Ok(accept(ty, Value::Text(shown))?)
 }
 
 /// A moment with the type that its form shows.
@@ -229,6 +258,16 @@ fn beyond() -> SqlError {
     SqlError::new("22008", "timestamp out of range")
 }
 
+fn is_infinite(text: &str) -> bool {
+    matches!(text, "infinity" | "-infinity")
+}
+
+/// An argument that is no moment of the calendar, which is the same in each zone and after each span.
+fn infinite(values: &[Value], at: usize) -> Result<Option<Value>, SqlError> {
+    let text = text(values, at)?;
+    Ok(is_infinite(&text).then_some(Value::Text(text)))
+}
+
 /// Whether a text is a moment rather than a span; both are known by their canonical form.
 fn is_moment(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -242,6 +281,11 @@ fn is_time(text: &str) -> bool {
 }
 
 fn plus(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    for at in 0..2 {
+        if let Some(infinite) = infinite(values, at)? {
+            return Ok(infinite);
+        }
+    }
     let (mut left, mut right) = (text(values, 0)?, text(values, 1)?);
     if is_moment(&right) && !is_moment(&left) {
         std::mem::swap(&mut left, &mut right);
@@ -316,15 +360,31 @@ fn minus(now: Now, values: &[Value]) -> Result<Value, SqlError> {
     plus(now, &[Value::Text(left), Value::Text(negated)])
 }
 
+/// The microseconds that a span has at most: what 64 bits hold.
+const SPAN_US_MAX: f64 = 9_223_372_036_854_775_807.0;
+
 fn times(values: &[Value], divided: bool) -> Result<Value, SqlError> {
     let number = matches!(values.first(), Some(Value::Integer(_) | Value::Real(_)));
-    let (span, factor) =
+    let (span, by) =
         if number { (text(values, 1)?, real(values, 0)?) } else { (text(values, 0)?, real(values, 1)?) };
-    if divided && factor == 0.0 {
+    if divided && by == 0.0 {
         return Err(SqlError::new("22012", "division by zero"));
     }
-    let factor = if divided { 1.0 / factor } else { factor };
-    Ok(Value::Text(Interval::parse(&span)?.times(factor).write()))
+    let factor = if divided { 1.0 / by } else { by };
+    let span = Interval::parse(&span)?;
+    let beyond = |part: i64, most: f64| {
+        let part = part as f64 * factor;
+        part.is_nan() || part.abs() > most
+    };
+    let counted = f64::from(i32::MAX);
+    if !factor.is_finite()
+        || beyond(span.months, counted)
+        || beyond(span.days, counted)
+        || beyond(span.us, SPAN_US_MAX)
+    {
+        return Err(SqlError::new("22008", "interval out of range"));
+    }
+    Ok(Value::Text(if divided { span.divided(by) } else { span.times(by) }.write()))
 }
 
 fn age(now: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -441,12 +501,36 @@ fn date_trunc(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         let cut = span.truncated(&field).ok_or_else(|| unknown_word("field", &field))?;
         return Ok(Value::Text(cut.write()));
     }
+    if is_infinite(&of) {
+        return Ok(Value::Text(of));
+    }
+    if values.len() > 2 {
+        return date_trunc_at(&field, &of, &text(values, 2)?);
+    }
     let at = Moment::read(&of)?;
-    let (days, time) = (at.local().div_euclid(DAY_US), at.local().rem_euclid(DAY_US));
+    // Of a date PostgreSQL makes a moment with a zone.
+    Moment::write_local(cut(&field, at.local())?, if at.shape == Date { Timestamptz } else { at.shape })
+}
+
+/// A moment cut down by the clock of a zone.
+fn date_trunc_at(field: &str, of: &str, zone: &str) -> Result<Value, SqlError> {
+    let zone = crate::zone::find(zone)?.zone;
+    let at = Moment::read(of)?;
+    let us = match (at.shape, zone::current()) {
+        (Date | Timestamp, Some(session)) => session.to_utc(at.us),
+        _ => at.us,
+    };
+    let cut = cut(field, us + zone.map_or(0, |zone| zone.ahead(us)))?;
+    Moment::write(zone.map_or(cut, |zone| zone.to_utc(cut)), Timestamptz)
+}
+
+/// What a clock shows, down to a field.
+fn cut(field: &str, local: i64) -> Result<i64, SqlError> {
+    let (days, time) = (local.div_euclid(DAY_US), local.rem_euclid(DAY_US));
     let (year, month, _) = moment::date_of(days);
     let of_day = |unit: i64| days * DAY_US + time - time % unit;
-    let us = match field.as_str() {
-        "microseconds" => at.local(),
+    Ok(match field {
+        "microseconds" => local,
         "milliseconds" => of_day(1_000),
         "second" => of_day(1_000_000),
         "minute" => of_day(60_000_000),
@@ -458,10 +542,8 @@ fn date_trunc(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         "year" => moment::days_of(year, 1, 1) * DAY_US,
         "decade" => moment::days_of(year.div_euclid(10) * 10, 1, 1) * DAY_US,
         "century" => moment::days_of((year - 1).div_euclid(100) * 100 + 1, 1, 1) * DAY_US,
-        _ => return Err(unknown_word("field", &field)),
-    };
-    // Of a date PostgreSQL makes a moment with a zone.
-    Moment::write_local(us, if at.shape == Date { Timestamptz } else { at.shape })
+        _ => return Err(unknown_word("field", field)),
+    })
 }
 
 fn make_date(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -493,6 +575,9 @@ fn to_timestamp(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 
 fn timezone(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let zone = crate::zone::find(&text(values, 0)?)?.zone;
+    if let Some(infinite) = infinite(values, 1)? {
+        return Ok(infinite);
+    }
     let at = Moment::read(&text(values, 1)?)?;
     match (at.shape, zone) {
         (Timestamptz, zone) => Moment::write(at.us + zone.map_or(0, |zone| zone.ahead(at.us)), Timestamp),

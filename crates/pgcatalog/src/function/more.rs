@@ -12,7 +12,7 @@ use store::scalar::simple::check_json_depth;
 use store::value::{Value, ValueRef};
 use store::{ElementKeys, ElementsOf};
 
-use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
+use super::def::{FunctionDef, Now, Numeric, Returns, Source, Spans, integer, real, text};
 use super::json::{contains, parsed};
 use super::jsonb::{json_value_text, value_at, without_nulls};
 use super::text::truth;
@@ -29,7 +29,19 @@ const fn own(
     example: &'static str,
     answer: &'static str,
 ) -> FunctionDef {
-    FunctionDef { name, arguments, returns, types, source, meaning, example, answer }
+    FunctionDef {
+        name,
+        arguments,
+        returns,
+        types,
+        source,
+        numeric: None,
+        of_floats: None,
+        of_spans: None,
+        meaning,
+        example,
+        answer,
+    }
 }
 
 const fn ty(ty: SqlType) -> Returns {
@@ -40,27 +52,27 @@ const fn ty(ty: SqlType) -> Returns {
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("array_contains", "(array, part)", ty(Bool), &[], Source::Own(array_contains, 2, 2),
-        "what `array @> part` asks: whether it has all elements of the part", "ARRAY[1, 2, 3] @> ARRAY[3, 1]", "1"),
+        "what `array @> part` asks: whether it has all elements of the part", "ARRAY[1, 2, 3] @> ARRAY[3, 1]", "1").numeric(Numeric::Nearest),
     own("array_has", "(array, value)", ty(Bool), &[], Source::Own(array_has, 2, 2),
-        "what `value = ANY (array)` asks: whether it is one of the elements", "array_has(ARRAY['a', 'b'], 'b')", "1"),
+        "what `value = ANY (array)` asks: whether it is one of the elements", "array_has(ARRAY['a', 'b'], 'b')", "1").numeric(Numeric::Nearest),
     own("array_overlaps", "(array, array)", ty(Bool), &[], Source::Own(array_overlaps, 2, 2),
-        "what `array && array` asks: whether they have an element in common", "ARRAY[1, 2] && ARRAY[2, 3]", "1"),
-    own("cbrt", "(number)", ty(Float8), &[Float8], Source::Own(|_, v| Ok(Value::Real(real(v, 0)?.cbrt())), 1, 1),
-        "the cube root", "cbrt(27)", "3.0"),
+        "what `array && array` asks: whether they have an element in common", "ARRAY[1, 2] && ARRAY[2, 3]", "1").numeric(Numeric::Nearest),
+    own("cbrt", "(number)", ty(Float8), &[Float8], Source::Own(|_, v| Ok(Value::from(real(v, 0)?.cbrt())), 1, 1),
+        "the cube root", "cbrt(27)", "3.0").numeric(Numeric::Nearest),
     own("div", "(a, b)", Returns::Common, &[], Source::Own(div, 2, 2),
-        "the whole part of the quotient", "div(9, 4)", "2"),
+        "the whole part of the quotient", "div(9, 4)", "2").numeric(Numeric::Exact("numeric_quotient")),
     own("lcm", "(a, b)", Returns::Common, &[Int8, Int8], Source::Own(lcm, 2, 2),
-        "the least common multiple", "lcm(4, 6)", "12"),
+        "the least common multiple", "lcm(4, 6)", "12").numeric(Numeric::Exact("numeric_lcm")),
     own("num_nonnulls", "(value, ...)", ty(SqlType::Int4), &[], Source::Raw(|_, v| Ok(counted(v, false)), -1, -1, false),
-        "how many are not NULL", "num_nonnulls(1, NULL, 3)", "2"),
+        "how many are not NULL", "num_nonnulls(1, NULL, 3)", "2").numeric(Numeric::Text),
     own("num_nulls", "(value, ...)", ty(SqlType::Int4), &[], Source::Raw(|_, v| Ok(counted(v, true)), -1, -1, false),
-        "how many are NULL", "num_nulls(1, NULL, 3)", "1"),
+        "how many are NULL", "num_nulls(1, NULL, 3)", "1").numeric(Numeric::Text),
     own("width_bucket", "(number, low, high, count)", ty(SqlType::Int4), &[Float8, Float8, Float8, SqlType::Int4], Source::Own(width_bucket, 4, 4),
-        "in which of so many equal parts of a range it lies, from 1", "width_bucket(5, 0, 10, 5)", "3"),
+        "in which of so many equal parts of a range it lies, from 1", "width_bucket(5, 0, 10, 5)", "3").numeric(Numeric::Exact("numeric_width_bucket")),
     own("gcd", "(a, b)", Returns::Common, &[Int8, Int8], Source::Own(gcd, 2, 2),
-        "the greatest common divisor", "gcd(12, 18)", "6"),
+        "the greatest common divisor", "gcd(12, 18)", "6").numeric(Numeric::Exact("numeric_gcd")),
     own("greatest", "(value, ...)", Returns::Common, &[], Source::Raw(|_, v| Ok(extreme(v, true)), -1, -1, false),
-        "the largest; NULLs are left out", "greatest(1, NULL, 3)", "3"),
+        "the largest; NULLs are left out", "greatest(1, NULL, 3)", "3").numeric(Numeric::Exact("numeric_greatest")).of_spans(Spans::Keys),
     own("json_extract_path", "(json, key, ...)", ty(SqlType::Json), &[SqlType::Json], Source::Own(|_, v| path(v, false), -1, -1),
         "the value at the end of the path", "json_extract_path('{\"a\":{\"b\":[1]}}', 'a', 'b')", "[1]"),
     own("json_extract_path_text", "(json, key, ...)", ty(Text), &[SqlType::Json], Source::Own(|_, v| path(v, true), -1, -1),
@@ -76,11 +88,11 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("jsonb_extract_path_list_text", "(json, keys)", ty(Text), &[Jsonb], Source::Own(|_, v| path_list(v, true), 2, 2),
         "what `json #>> '{a,b}'` is", "'{\"a\":[\"x\"]}' #>> '{a,0}'", "x"),
     own("least", "(value, ...)", Returns::Common, &[], Source::Raw(|_, v| Ok(extreme(v, false)), -1, -1, false),
-        "the smallest; NULLs are left out", "least(2, NULL, 1)", "1"),
+        "the smallest; NULLs are left out", "least(2, NULL, 1)", "1").numeric(Numeric::Exact("numeric_least")).of_spans(Spans::Keys),
     own("to_json", "(value)", ty(SqlType::Json), &[], Source::Own(|_, v| Ok(Value::Text(to_json(v)?.to_string())), 1, 1),
-        "the value as JSON", "to_json('a\"b')", "\"a\\\"b\""),
+        "the value as JSON", "to_json('a\"b')", "\"a\\\"b\"").numeric(Numeric::Text),
     own("to_jsonb", "(value)", ty(Jsonb), &[], Source::Own(|_, v| Ok(Value::Text(to_json(v)?.to_string())), 1, 1),
-        "the value as JSON", "to_jsonb(1.5)", "1.5"),
+        "the value as JSON", "to_jsonb(1.5)", "1.5").numeric(Numeric::Text),
 ];
 
 /// What an element takes in a list, and in a set of those that are there, with a short text of its own.
@@ -153,8 +165,11 @@ fn counted(values: &[Value], nulls: bool) -> Value {
 }
 
 fn lcm(now: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let Value::Integer(divisor @ 1..) = gcd(now, values)? else { return Ok(Value::Integer(0)) };
     let (a, b) = (integer(values, 0)?.unwrap_or(0), integer(values, 1)?.unwrap_or(0));
+    if a == 0 || b == 0 {
+        return Ok(Value::Integer(0));
+    }
+    let Value::Integer(divisor @ 1..) = gcd(now, values)? else { return Ok(Value::Integer(0)) };
     let multiple = (a / divisor).checked_mul(b).and_then(i64::checked_abs);
     multiple.map(Value::Integer).ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "bigint out of range"))
 }

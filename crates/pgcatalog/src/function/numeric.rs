@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, One, RoundingMode, Signed, ToPrimitive, Zero};
-use sqlite::{Aggregate, Arguments, Connection};
+use sqlite::{Aggregate, Arguments, Connection, meter};
 use sqltext::error::{SqlError, state};
 use store::definition::{NUMERIC_COLLATION, SqlType};
 use store::scalar::numeric::{self, DIGITS_MAX, Modifier, Number, Special};
 use store::value::Value;
 
-use super::def::{Caller, FunctionDef, Now, Returns, Source, integer};
+use super::def::{Caller, FunctionDef, Now, Numeric, Returns, Source, integer};
+use super::digits;
 use crate::limits::POWER_DIGITS_MAX;
 
 const NUMERIC: Returns = Returns::Type(SqlType::Numeric);
@@ -24,7 +25,19 @@ const fn own(
     example: &'static str,
     answer: &'static str,
 ) -> FunctionDef {
-    FunctionDef { name, arguments, returns: NUMERIC, types: &[], source, meaning, example, answer }
+    FunctionDef {
+        name,
+        arguments,
+        returns: NUMERIC,
+        types: &[],
+        source,
+        numeric: Some(Numeric::Text),
+        of_floats: None,
+        of_spans: None,
+        meaning,
+        example,
+        answer,
+    }
 }
 
 /// What operators and functions become where a side is `NUMERIC`.
@@ -67,6 +80,14 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `least(a, ...)` is", "least(10::numeric, 9)", "9"),
     own("numeric_sign", "(a)", Source::Own(sign, 1, 1),
         "what `sign(a)` is", "sign(-1.5::numeric)", "-1"),
+    own("numeric_gcd", "(a, b)", Source::Own(|_, v| divisor(v).and_then(|divisor| shown(&divisor)), 2, 2),
+        "what `gcd(a, b)` is", "gcd(12345678901234567890::numeric, 10)", "10"),
+    own("numeric_lcm", "(a, b)", Source::Own(multiple, 2, 2),
+        "what `lcm(a, b)` is", "lcm(1.5::numeric, 2)", "6.0"),
+    FunctionDef { returns: Returns::Type(SqlType::Int4), ..own("numeric_width_bucket", "(number, low, high, count)", Source::Own(bucket, 4, 4),
+        "what `width_bucket(number, low, high, count)` is", "width_bucket(5.35::numeric, 0.024, 10.06, 5)", "3") },
+    FunctionDef { returns: Returns::Type(SqlType::Text), ..own("numeric_to_char", "(number, pattern)", Source::Own(digits::to_char, 2, 2),
+        "what `to_char(number, pattern)` is", "to_char(1.005::numeric, 'FM9.99')", "1.01") },
     own("numeric_number", "(value)", Source::Own(|_, v| Ok(numeric::nearest(&number(v, 0)?)), 1, 1),
         "the integer or float that is nearest, which functions of floats take", "numeric_number('1.10')", "1.1"),
 ];
@@ -244,6 +265,9 @@ const GROUP: i64 = 4;
 fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (base, exponent) = match (number(values, 0)?, number(values, 1)?) {
         (Number::Finite(base), Number::Finite(exponent)) => (base, exponent),
+        (Number::Special(Special::NegativeInfinity), Number::Finite(exponent)) if !exponent.is_integer() => {
+            return Err(complex());
+        }
         (base, exponent) => return shown(&numeric::of_real(float(&base).powf(float(&exponent)))),
     };
     if base.is_zero() && exponent.is_negative() {
@@ -254,8 +278,7 @@ fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let whole = exponent.is_integer().then(|| exponent.to_i64()).flatten();
     let Some(whole) = whole else {
         if base.is_negative() {
-            let words = "a negative number raised to a non-integer power yields a complex result";
-            return Err(SqlError::new("2201F", words));
+            return Err(complex());
         }
         return shown(&numeric::of_real(float(&Number::Finite(base)).powf(float(&Number::Finite(exponent)))));
     };
@@ -274,6 +297,10 @@ fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     shown(&Number::Finite(result))
 }
 
+fn complex() -> SqlError {
+    SqlError::new("2201F", "a negative number raised to a non-integer power yields a complex result")
+}
+
 fn square_root(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let number = match number(values, 0)? {
         Number::Finite(number) => number,
@@ -285,9 +312,14 @@ fn square_root(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     }
     let weight = (first_group(&number).0 + 1) * GROUP / 2 - 1;
     let scale = (SIGNIFICANT_MIN - weight).max(number.fractional_digit_count()).clamp(0, DIGITS_MAX);
-    // One digit more tells how to round: what is cut off is never just a half.
-    let root = units(&number, 2 * (scale + 1)).sqrt();
-    shown(&Number::Finite(BigDecimal::new(root, scale + 1).with_scale_round(scale, RoundingMode::HalfUp)))
+    shown(&Number::Finite(root(&number, scale)))
+}
+
+/// The root with so many digits behind the point. One digit more tells how to round: what is cut off is never just a
+/// half.
+fn root(number: &BigDecimal, scale: i64) -> BigDecimal {
+    let root = units(number, 2 * (scale + 1)).sqrt();
+    BigDecimal::new(root, scale + 1).with_scale_round(scale, RoundingMode::HalfUp)
 }
 
 fn negative_root() -> SqlError {
@@ -347,6 +379,76 @@ fn first_group(number: &BigDecimal) -> (i64, u32) {
     (i64::try_from(groups).unwrap_or(1) - 1, first.parse().unwrap_or(0))
 }
 
+/// The greatest common divisor: of what is no number, none.
+fn divisor(values: &[Value]) -> Result<Number, SqlError> {
+    let (Number::Finite(a), Number::Finite(b)) = (number(values, 0)?, number(values, 1)?) else {
+        return Ok(Number::Special(Special::NaN));
+    };
+    let scale = a.fractional_digit_count().max(b.fractional_digit_count());
+    let (mut a, mut b) = (units(&a, scale).abs(), units(&b, scale).abs());
+    while !b.is_zero() {
+        // A step halves the numbers every second time.
+        meter::work(usize::try_from(b.bits() / 8).unwrap_or(usize::MAX))?;
+        (a, b) = (b.clone(), a % b);
+    }
+    Ok(Number::Finite(BigDecimal::new(a, scale)))
+}
+
+fn multiple(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (Number::Finite(a), Number::Finite(b), Number::Finite(divisor)) =
+        (number(values, 0)?, number(values, 1)?, divisor(values)?)
+    else {
+        return shown(&Number::Special(Special::NaN));
+    };
+    let scale = divisor.fractional_digit_count();
+    if divisor.is_zero() {
+        return shown(&Number::Finite(divisor));
+    }
+    let (a, b, divisor) = (units(&a, scale), units(&b, scale), units(&divisor, scale));
+    shown(&Number::Finite(BigDecimal::new((a / divisor * b).abs(), scale)))
+}
+
+fn bucket(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let refused = |what: &str| Err(SqlError::new("2201G", what));
+    let count = integer(values, 3)?.unwrap_or(0);
+    if count <= 0 {
+        return refused("count must be greater than zero");
+    }
+    let numbers = [number(values, 0)?, number(values, 1)?, number(values, 2)?];
+    if numbers.contains(&Number::Special(Special::NaN)) {
+        return refused("operand, lower bound, and upper bound cannot be NaN");
+    }
+    let [of, Number::Finite(low), Number::Finite(high)] = numbers else {
+        return refused("lower and upper bounds must be finite");
+    };
+    if low == high {
+        return refused("lower bound cannot equal upper bound");
+    }
+    let of = match of {
+        Number::Finite(of) => of,
+        Number::Special(special) => {
+            let above = (special == Special::Infinity) == (low < high);
+            return Ok(Value::Integer(if above { beyond(count)? } else { 0 }));
+        }
+    };
+    let (from, width) = if low < high { (&of - &low, &high - &low) } else { (&low - &of, &low - &high) };
+    Ok(Value::Integer(if from.is_negative() {
+        0
+    } else if from >= width {
+        beyond(count)?
+    } else {
+        let scale = from.fractional_digit_count().max(width.fractional_digit_count());
+        let share: BigInt = units(&from, scale) * count / units(&width, scale);
+        share.to_i64().map_or_else(|| beyond(count), |share| Ok(share + 1))?
+    }))
+}
+
+/// The bucket behind the last one.
+fn beyond(count: i64) -> Result<i64, SqlError> {
+    let behind = i32::try_from(count).ok().and_then(|count| count.checked_add(1));
+    behind.map(i64::from).ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "integer out of range"))
+}
+
 fn rounded(values: &[Value], mode: RoundingMode) -> Result<Value, SqlError> {
     let decimals = integer(values, 1)?.unwrap_or(0).clamp(-DIGITS_MAX, DIGITS_MAX);
     let number = match number(values, 0)? {
@@ -369,6 +471,8 @@ fn fit(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 enum Of {
     Sum,
     Mean,
+    /// How far they lie apart.
+    Spread(Spread),
 }
 
 /// The sum of numbers under way.
@@ -481,10 +585,27 @@ struct Total<C> {
     of: Of,
     caller: Rc<C>,
     sum: Sum,
+    /// That of their squares, where it is asked for.
+    squares: Sum,
 }
 
 impl<C: Caller> Total<C> {
+    fn take_square(&mut self, value: Value, by: i64) -> Result<(), SqlError> {
+        if let Value::Null = value {
+            return Ok(());
+        }
+        let square = match number(&[value], 0)? {
+            Number::Finite(number) => Number::Finite(number.square()),
+            special @ Number::Special(_) => special,
+        };
+        self.squares.add(square, by);
+        Ok(())
+    }
+
     fn take(&mut self, arguments: &Arguments<'_>, by: i64) -> Result<(), String> {
+        if matches!(self.of, Of::Spread(_)) {
+            self.take_square(arguments.value(0), by).map_err(|error| self.caller.fail(error))?;
+        }
         match arguments.value(0) {
             Value::Null => {}
             Value::Integer(integer) => self.sum.add_small((i128::from(integer), 0), by),
@@ -511,21 +632,73 @@ impl<C: Caller> Aggregate for Total<C> {
         let result = match self.of {
             Of::Sum => self.sum.total(),
             Of::Mean => self.sum.mean(),
+            Of::Spread(spread) => spread.of(&self.sum, &self.squares),
         };
         result.map_err(|error| self.caller.fail(error))
     }
 }
 
-/// The aggregates' names.
-pub(super) const AGGREGATES: &[&str] = &["numeric_sum", "numeric_avg"];
+/// A variance, or its root.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    /// The group is a sample of more.
+    sample: bool,
+    root: bool,
+}
+
+impl Spread {
+    /// With as many digits as PostgreSQL gives.
+    fn of(self, sum: &Sum, squares: &Sum) -> Result<Value, SqlError> {
+        let count = sum.count;
+        if count <= i64::from(self.sample) {
+            return Ok(Value::Null);
+        }
+        if sum.special().is_some() {
+            return shown(&Number::Special(Special::NaN));
+        }
+        let total = sum.finite();
+        let scale = total.fractional_digit_count() * 2;
+        let squares = squares.finite() * BigDecimal::from(count) - total.square();
+        if !squares.is_positive() {
+            return shown(&Number::Finite(BigDecimal::zero()));
+        }
+        let below = BigDecimal::from(count) * BigDecimal::from(if self.sample { count - 1 } else { count });
+        let squares = squares.with_scale(scale);
+        let scale = quotient_scale(&squares, &below);
+        let variance = divided(&squares, &below, scale)?;
+        shown(&Number::Finite(if self.root { root(&variance, scale) } else { variance }))
+    }
+}
+
+/// The aggregates with their names.
+const TOTALS: &[(&str, Of)] = &[
+    ("numeric_sum", Of::Sum),
+    ("numeric_avg", Of::Mean),
+    ("numeric_stddev", Of::Spread(Spread { sample: true, root: true })),
+    ("numeric_stddev_pop", Of::Spread(Spread { sample: false, root: true })),
+    ("numeric_stddev_samp", Of::Spread(Spread { sample: true, root: true })),
+    ("numeric_var_pop", Of::Spread(Spread { sample: false, root: false })),
+    ("numeric_var_samp", Of::Spread(Spread { sample: true, root: false })),
+    ("numeric_variance", Of::Spread(Spread { sample: true, root: false })),
+];
+
+/// Whether it is one of the aggregates.
+pub(super) fn is_aggregate(name: &str) -> bool {
+    TOTALS.iter().any(|(own, _)| *own == name)
+}
 
 /// Makes the connection know the aggregates, and the order of decimal numbers.
 pub(super) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<(), SqlError> {
     connection.create_collation(NUMERIC_COLLATION, numeric::compare)?;
-    for (name, of) in AGGREGATES.iter().zip([Of::Sum, Of::Mean]) {
+    for (name, of) in TOTALS {
         let caller = Rc::clone(caller);
-        let total = move || Total { of, caller: Rc::clone(&caller), sum: Sum::default() };
-        connection.create_aggregate(name, 1, total)?;
+        let made = move || Total {
+            of: *of,
+            caller: Rc::clone(&caller),
+            sum: Sum::default(),
+            squares: Sum::default(),
+        };
+        connection.create_aggregate(name, 1, made)?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use sqlite::meter::{self, Text};
 use sqlite::{Action, Connection, Policy, Statement};
 use sqltext::error::SqlError;
+use store::patience::{self, Watch};
 use store::value::Value;
 
 use super::def::Now;
@@ -66,9 +67,11 @@ impl Policy for Aside {
     fn allows(&self, action: Action<'_>) -> bool {
         matches!(action, Action::Select | Action::Function("json" | "jsonb"))
     }
+}
 
+impl Watch for Aside {
     fn must_stop(&self, operations: u64) -> bool {
-        meter::must_stop(operations)
+        patience::must_stop(operations)
     }
 }
 

@@ -7,7 +7,7 @@ use sqltext::error::SqlError;
 use store::definition::SqlType;
 use store::value::Value;
 
-use super::def::{Caller, FunctionDef, Returns, Source, real};
+use super::def::{Caller, FunctionDef, Numeric, Returns, Source, real};
 
 const fn own(
     name: &'static str,
@@ -22,6 +22,9 @@ const fn own(
         returns,
         types: &[],
         source: Source::Group,
+        numeric: None,
+        of_floats: None,
+        of_spans: None,
         meaning,
         example,
         answer,
@@ -31,12 +34,12 @@ const fn own(
 /// The functions' lines.
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
-    own("stddev", "the standard deviation of a sample, a float; also `stddev_samp`", "(SELECT stddev(value) FROM json_each('[1,3]'))", "1.4142135623730951"),
-    own("stddev_pop", "the standard deviation of all there is, a float", "(SELECT stddev_pop(value) FROM json_each('[1,3]'))", "1.0"),
-    own("stddev_samp", "as `stddev`", "(SELECT stddev_samp(value) FROM json_each('[1]')) IS NULL", "1"),
-    own("var_pop", "the variance of all there is, a float", "(SELECT var_pop(value) FROM json_each('[1,3]'))", "1.0"),
-    own("var_samp", "as `variance`", "(SELECT var_samp(value) FROM json_each('[1]')) IS NULL", "1"),
-    own("variance", "the variance of a sample, a float; also `var_samp`", "(SELECT variance(value) FROM json_each('[1,3]'))", "2.0"),
+    own("stddev", "the standard deviation of a sample, a float; also `stddev_samp`", "(SELECT stddev(value) FROM json_each('[1,3]'))", "1.4142135623730951").numeric(Numeric::Wide("numeric_stddev")),
+    own("stddev_pop", "the standard deviation of all there is, a float", "(SELECT stddev_pop(value) FROM json_each('[1,3]'))", "1.0").numeric(Numeric::Wide("numeric_stddev_pop")),
+    own("stddev_samp", "as `stddev`", "(SELECT stddev_samp(value) FROM json_each('[1]')) IS NULL", "1").numeric(Numeric::Wide("numeric_stddev_samp")),
+    own("var_pop", "the variance of all there is, a float", "(SELECT var_pop(value) FROM json_each('[1,3]'))", "1.0").numeric(Numeric::Wide("numeric_var_pop")),
+    own("var_samp", "as `variance`", "(SELECT var_samp(value) FROM json_each('[1]')) IS NULL", "1").numeric(Numeric::Wide("numeric_var_samp")),
+    own("variance", "the variance of a sample, a float; also `var_samp`", "(SELECT variance(value) FROM json_each('[1,3]'))", "2.0").numeric(Numeric::Wide("numeric_variance")),
 ];
 
 /// What a group comes to.
@@ -62,6 +65,8 @@ struct Spread<C> {
     mean: f64,
     /// The sum of the squared distances from the mean.
     squares: f64,
+    /// How many are NaN or infinite: then nothing is known of the others.
+    specials: i64,
 }
 
 impl<C: Caller> Spread<C> {
@@ -77,6 +82,10 @@ impl<C: Caller> Spread<C> {
 impl<C: Caller> Aggregate for Spread<C> {
     fn step(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
         if let Some(number) = self.number(arguments)? {
+            if !number.is_finite() {
+                self.specials += 1;
+                return Ok(());
+            }
             self.count += 1.0;
             let before = number - self.mean;
             self.mean += before / self.count;
@@ -87,6 +96,10 @@ impl<C: Caller> Aggregate for Spread<C> {
 
     fn take_back(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
         let Some(number) = self.number(arguments)? else { return Ok(()) };
+        if !number.is_finite() {
+            self.specials -= 1;
+            return Ok(());
+        }
         if self.count <= 1.0 {
             (self.count, self.mean, self.squares) = (0.0, 0.0, 0.0);
             return Ok(());
@@ -99,7 +112,11 @@ impl<C: Caller> Aggregate for Spread<C> {
     }
 
     fn value(&self) -> Result<Value, String> {
-        let count = if self.of.sample { self.count - 1.0 } else { self.count };
+        let specials = self.specials as f64;
+        let count = self.count + specials - if self.of.sample { 1.0 } else { 0.0 };
+        if count > 0.0 && self.specials > 0 {
+            return Ok(Value::from(f64::NAN));
+        }
         if count <= 0.0 {
             return Ok(Value::Null);
         }
@@ -118,6 +135,7 @@ pub(super) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Re
             count: 0.0,
             mean: 0.0,
             squares: 0.0,
+            specials: 0,
         })?;
     }
     Ok(())

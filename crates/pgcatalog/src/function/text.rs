@@ -3,15 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use SqlType::{Bytea, Int4, Int8, Text};
+use serde_json::Value as Json;
 use sqlite::meter::{self, TextArray};
 use sqlite::random_bytes;
 use sqltext::error::{SqlError, state};
-use sqltext::token::quoted_name;
+use sqltext::token::{Kind, Token, Tokens, unquoted};
 use store::definition::SqlType;
 use store::scalar::simple::{hexadecimal, write_uuid};
 use store::value::Value;
 
-use super::def::{FunctionDef, Now, Returns, Source, bytes, integer, length, text};
+use super::def::{FunctionDef, Now, Numeric, Returns, Source, bytes, integer, length, text};
+use crate::names::identifier;
 
 #[expect(clippy::too_many_arguments, reason = "one line of a table, each part of it")]
 const fn own(
@@ -24,7 +26,19 @@ const fn own(
     example: &'static str,
     answer: &'static str,
 ) -> FunctionDef {
-    FunctionDef { name, arguments, returns: Returns::Type(ty), types, source, meaning, example, answer }
+    FunctionDef {
+        name,
+        arguments,
+        returns: Returns::Type(ty),
+        types,
+        source,
+        numeric: None,
+        of_floats: None,
+        of_spans: None,
+        meaning,
+        example,
+        answer,
+    }
 }
 
 /// Texts and bytes.
@@ -41,7 +55,7 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("encode", "(bytes, format)", Text, &[Bytea, Text], Source::Own(encode, 2, 2),
         "bytes as `hex`, `base64` or `escape`", "encode(x'00ff', 'hex')", "00ff"),
     own("format_values", "(pattern, value, ...)", Text, &[], Source::Raw(|_, v| format_values(v), -1, -1, false),
-        "what `format` is where the pattern has `%I`, `%L` or places", "format('%I.%2$L', 'a b', 'it''s')", "\"a b\".'it''s'"),
+        "what `format` is where the pattern has `%I`, `%L` or places", "format('%I.%2$L', 'a b', 'it''s')", "\"a b\".'it''s'").numeric(Numeric::Text),
     own("gen_random_uuid", "()", SqlType::Uuid, &[], Source::Raw(|_, _| Ok(Value::Text(random_uuid())), 0, 0, true),
         "a random UUID (version 4)", "length(gen_random_uuid())", "36"),
     own("uuid_generate_v4", "()", SqlType::Uuid, &[], Source::Raw(|_, _| Ok(Value::Text(random_uuid())), 0, 0, true),
@@ -56,12 +70,12 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "the MD5 digest in hexadecimal digits", "md5('abc')", "900150983cd24fb0d6963f7d28e17f72"),
     own("overlay", "(text PLACING other FROM start FOR count)", Text, &[Text, Text, Int4, Int4], Source::Own(overlay, 3, 4),
         "with a part replaced", "overlay('Txxxxas' placing 'hom' from 2 for 4)", "Thomas"),
-    own("quote_ident", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(quote_ident(&text(v, 0)?))), 1, 1),
+    own("quote_ident", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(identifier(&text(v, 0)?))), 1, 1),
         "as a name in SQL", "quote_ident('Foo bar')", "\"Foo bar\""),
     own("quote_literal", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(quoted(&text(v, 0)?))), 1, 1),
-        "as a literal in SQL", "quote_literal('it''s')", "'it''s'"),
+        "as a literal in SQL", "quote_literal('it''s')", "'it''s'").numeric(Numeric::Text),
     own("quote_nullable", "(text)", Text, &[Text], Source::Raw(|_, v| Ok(Value::Text(if v.first().is_none_or(Value::is_null) { "NULL".to_owned() } else { quoted(&text(v, 0)?) })), 1, 1, false),
-        "as `quote_literal`; `NULL` of NULL", "quote_nullable(NULL)", "NULL"),
+        "as `quote_literal`; `NULL` of NULL", "quote_nullable(NULL)", "NULL").numeric(Numeric::Text),
     own("repeat", "(text, n)", Text, &[Text, Int4], Source::Own(repeat, 2, 2),
         "n times", "repeat('ab', 3)", "ababab"),
     own("reverse", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(text(v, 0)?.chars().rev().collect())), 1, 1),
@@ -82,6 +96,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "the n-th part between separators, from the end if n is negative", "split_part('frag:17:42', ':', 2)", "17"),
     own("starts_with", "(text, beginning)", SqlType::Bool, &[Text, Text], Source::Own(|_, v| Ok(truth(text(v, 0)?.starts_with(&text(v, 1)?))), 2, 2),
         "whether it begins so", "starts_with('abc', 'ab')", "1"),
+    FunctionDef { returns: Returns::Texts, ..own("parse_ident", "(name, strict)", Text, &[Text, SqlType::Bool], Source::Own(parse_ident, 1, 2),
+        "the parts of a name as an array; strict: nothing may stand behind it, which is how it is without the argument", "parse_ident('a.\"B c\"')", "[\"a\",\"B c\"]") },
     FunctionDef { returns: Returns::Texts, ..own("string_to_array", "(text, separator)", Text, &[Text, Text], Source::Own(string_to_array, 2, 2),
         "its parts between separators as an array", "string_to_array('a,b', ',')", "[\"a\",\"b\"]") },
     own("strpos", "(text, part)", Int4, &[Text, Text], Source::Own(strpos, 2, 2),
@@ -236,17 +252,11 @@ fn formatted(letter: Option<char>, at: usize, values: &[Value]) -> Result<String
         Some('I') if missing => {
             Err(SqlError::new("22004", "null values cannot be formatted as an SQL identifier"))
         }
-        Some('I') => Ok(quote_ident(&text(values, at)?)),
+        Some('I') => Ok(identifier(&text(values, at)?)),
         Some('L') if missing => Ok("NULL".to_owned()),
         Some('L') => Ok(quoted(&text(values, at)?)),
         _ => Err(SqlError::new(state::BAD_PARAMETER, "unrecognized format() type specifier")),
     }
-}
-
-fn quote_ident(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if plain { name.to_owned() } else { quoted_name(name) }
 }
 
 /// How many characters of `length` a signed count keeps.
@@ -317,6 +327,28 @@ fn split_part(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         (false, false) => own.rsplit(&separator).nth(at),
     };
     Ok(Value::from(part.unwrap_or_default()))
+}
+
+/// The parts of a name between points; what is not in quotes is in lower case.
+fn parse_ident(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let name = text(values, 0)?;
+    let strict = values.get(1).is_none_or(|strict| *strict != Value::Integer(0));
+    let refused =
+        || SqlError::new(state::BAD_PARAMETER, format!("string is not a valid identifier: \"{name}\""));
+    let mut parts = Vec::new();
+    let mut tokens = Tokens::new(&name);
+    loop {
+        match tokens.next() {
+            Some(Token { kind: Kind::Word, text, .. }) => parts.push(text.to_lowercase()),
+            Some(Token { kind: Kind::Quoted, text, .. }) if text.len() > 2 => parts.push(unquoted(text)),
+            _ => return Err(refused()),
+        }
+        match tokens.next() {
+            Some(token) if token.is_sign(".") => {}
+            Some(_) if strict => return Err(refused()),
+            _ => return Ok(Value::Text(Json::from(parts).to_string())),
+        }
+    }
 }
 
 fn string_to_array(_: Now, values: &[Value]) -> Result<Value, SqlError> {

@@ -41,15 +41,16 @@ use crate::limits::EFFECTS_MAX;
 use crate::sequence::Numbers;
 use crate::session::{Asker, Identity, OwnSettings};
 
-pub use self::functions::{is_allowed as is_function, preset as preset_setting};
+pub use self::functions::{is_allowed as is_function, preset as preset_setting, private_setting};
 pub use self::members::JSONB_EACH;
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub use self::relation::modifier;
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{
-    Counts, DefaultGrants, EncryptionFacts, FetchFacts, HistoryFacts, InvalidationFacts, OWNER, RefusalFacts,
-    RoleCounts, RoleFacts, SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts, SourceColumn,
-    SourceFacts, SourceNote, SourceRows, StatementFacts, out_of_reach,
+    BUS_STATES, BusFacts, Counts, DefaultGrants, EncryptionFacts, FetchFacts, HistoryFacts,
+    InvalidationFacts, NodeFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server,
+    SessionFacts, SettingFacts, SlowFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, StatementFacts,
+    out_of_reach,
 };
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 
@@ -203,6 +204,12 @@ impl System {
     /// What the session set.
     pub fn settings(&self) -> Arc<OwnSettings> {
         Arc::clone(&self.settings.borrow())
+    }
+
+    /// The daemon's settings that the speaker may be told.
+    pub(crate) fn told_settings(&self) -> impl Iterator<Item = SettingFacts> + use<> {
+        let all = self.identity().rights.settings;
+        self.server().settings().into_iter().filter(move |setting| all || !setting.private)
     }
 
     /// What this statement gave a setting before.

@@ -14,6 +14,7 @@ use crate::predicate::predicate_of;
 use crate::sequence::{Source, column_sequence};
 use crate::shape::type_of;
 use crate::shape::{Column, Shape};
+use crate::words::in_postgresqls_words;
 
 /// PostgreSQL's numbers for the index methods.
 pub(super) const BTREE: u32 = 403;
@@ -225,9 +226,9 @@ impl IndexFacts {
     pub(super) fn condition(&self, table: &Table) -> Option<String> {
         let predicate = self.index.as_ref().and_then(|index| index.def().predicate)?;
         let generated = table.def().columns.get(predicate)?.generated.as_ref()?;
-        let condition = predicate_of(&generated.sql)?.trim();
-        let is_name = tokens(condition).len() == 1;
-        Some(if is_name { condition.to_owned() } else { format!("({condition})") })
+        let condition = in_postgresqls_words(predicate_of(&generated.sql)?.trim());
+        let is_name = tokens(&condition).len() == 1;
+        Some(if is_name { condition } else { format!("({condition})") })
     }
 
     /// The statement that makes it.
@@ -295,8 +296,10 @@ pub(super) fn shown_at(table: &Table, at: usize) -> Option<String> {
 
 fn shown(column: &ColumnDef) -> String {
     match &column.generated {
-        Some(generated) if column.hidden && is_call(&generated.sql) => generated.sql.clone(),
-        Some(generated) if column.hidden => format!("({})", generated.sql),
+        Some(generated) if column.hidden => {
+            let shown = in_postgresqls_words(&generated.sql);
+            if is_call(&shown) { shown } else { format!("({shown})") }
+        }
         _ => identifier(&column.name),
     }
 }

@@ -14,7 +14,7 @@ use super::array::Elements;
 use super::members;
 use super::rows::text;
 use crate::function;
-use crate::keywords::KEYWORDS;
+use crate::keywords::{KEYWORDS, Keyword};
 
 /// Rows that SQLite is told to expect.
 const ROWS: u64 = 10;
@@ -157,10 +157,19 @@ static FUNCTIONS: &[RowFunction] = &[
         &[
             RowColumn::is("word", SqlType::Text),
             RowColumn::is("catcode", SqlType::Char),
+            RowColumn::is("barelabel", SqlType::Bool),
             RowColumn::is("catdesc", SqlType::Text),
+            RowColumn::is("baredesc", SqlType::Text),
         ],
         (0, 0),
-        |_| Ok(Box::new(KEYWORDS.iter().map(|word| vec![text(word), text("R"), text("reserved")]))),
+        |_| {
+            let row = |own: &Keyword| {
+                let label = if own.bare { "can be bare label" } else { "requires AS" };
+                let bare = Value::Integer(i64::from(own.bare));
+                vec![text(own.word), text(own.category), bare, text(own.meaning()), text(label)]
+            };
+            Ok(Box::new(KEYWORDS.iter().map(row)))
+        },
     ),
     named(
         "pg_options_to_table",

@@ -145,6 +145,78 @@ impl SourceFacts {
     }
 }
 
+/// What the connection to a bus may do.
+pub const BUS_STATES: [&str; 5] = ["connecting", "joining", "streaming", "lagging", "lost"];
+
+/// A bus on which caches tell one another which rows are not valid any more.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BusFacts {
+    /// The foreign server.
+    pub name: String,
+    /// One of [`BUS_STATES`].
+    pub state: &'static str,
+    /// Unix milliseconds: since when.
+    pub since_ms: i64,
+    /// This cache among the others on it; another number at each start.
+    pub node: u64,
+    /// The stream's history: another number is another history.
+    pub epoch: Option<u64>,
+    /// The last message that was applied.
+    pub applied: u64,
+    /// The last message of this cache that the bus has.
+    pub sent: u64,
+    /// Milliseconds since the newest of its own messages that came back was sent.
+    pub lag_ms: Option<f64>,
+    /// Operations that the bus has not acknowledged.
+    pub outbox: u64,
+    /// Messages of this cache that the bus has acknowledged.
+    pub published: u64,
+    /// Operations of other caches that were applied.
+    pub invalidated: u64,
+    /// How often the history was found broken, and all tables were distrusted.
+    pub breaks: u64,
+    /// Operations that could not be applied: their tables were emptied instead.
+    pub unapplied: u64,
+    /// How often a table was emptied, or its rows made stale, because the bus was not followed.
+    pub emptied: u64,
+    /// How often the connection was made again.
+    pub reconnects: u64,
+    /// Why the history was found broken, last.
+    pub last_break: Option<String>,
+    /// Why an operation could not be applied, last.
+    pub last_unapplied: Option<String>,
+    /// Why it was lost last.
+    pub last_error: Option<String>,
+}
+
+impl BusFacts {
+    /// Whether what others tell is applied as it comes, be it late.
+    pub fn follows(&self) -> bool {
+        matches!(self.state, "streaming" | "lagging")
+    }
+}
+
+/// A cache that is heard on a bus.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeFacts {
+    /// The foreign server.
+    pub bus: String,
+    /// Its number, another one at each of its starts.
+    pub node: u64,
+    /// How it calls itself.
+    pub name: String,
+    /// Whether it is this one.
+    pub own: bool,
+    /// The last message that it had applied when it was last heard.
+    pub applied: Option<u64>,
+    /// Milliseconds that it was behind.
+    pub lag_ms: u64,
+    /// Operations that it had not sent.
+    pub outbox: u64,
+    /// Milliseconds since it was heard.
+    pub heard_ms: u64,
+}
+
 /// What is known of an encrypted connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncryptionFacts {
@@ -200,6 +272,8 @@ pub struct SettingFacts {
     pub description: String,
     /// What it is about.
     pub category: String,
+    /// It tells where a file is: for those who may read all settings.
+    pub private: bool,
 }
 
 /// A role.
@@ -500,6 +574,13 @@ pub trait Server: Send + Sync + fmt::Debug {
     /// Whether the changes of one are applied up to this place of its log; it is waited for until then, or so long.
     /// None: no table names it.
     fn source_applied(&self, name: &str, lsn: u64, wait: Duration) -> Option<bool>;
+    /// The buses on which caches tell one another what is not valid any more.
+    fn buses(&self) -> Vec<BusFacts>;
+    /// The caches that are heard on them.
+    fn nodes(&self) -> Vec<NodeFacts>;
+    /// Whether what a bus carried up to this message is applied; it is waited for until then, or so long. None: no
+    /// table names it.
+    fn bus_applied(&self, name: &str, sequence: u64, wait: Duration) -> Option<bool>;
     /// Asks such a database whether it can tell every change that a table depends on, and what its query gives.
     fn check_source(&self, server: &ServerDef, table: &TableDef) -> Result<Vec<SourceNote>, SqlError>;
     /// Asks such a database which columns a query gives.
@@ -624,6 +705,18 @@ impl Server for NoServer {
 
     fn sources(&self) -> Vec<SourceFacts> {
         Vec::new()
+    }
+
+    fn buses(&self) -> Vec<BusFacts> {
+        Vec::new()
+    }
+
+    fn nodes(&self) -> Vec<NodeFacts> {
+        Vec::new()
+    }
+
+    fn bus_applied(&self, _: &str, _: u64, _: Duration) -> Option<bool> {
+        None
     }
 
     fn check_source(&self, _: &ServerDef, _: &TableDef) -> Result<Vec<SourceNote>, SqlError> {

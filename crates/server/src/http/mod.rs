@@ -15,16 +15,20 @@ mod assets;
 mod exposition;
 mod guard;
 mod memcached_names;
+mod places;
 mod routes;
 mod statement;
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread::JoinHandle;
 
 use engine::ThreadContext;
@@ -38,11 +42,9 @@ use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
 use assets::Assets;
+use places::{Place, Places};
 
-use crate::limits::{
-    ACCEPT_REST, HTTP_CONNECTIONS_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX, HTTP_PATIENCE,
-    HTTP_STATEMENTS_MAX,
-};
+use crate::limits::{ACCEPT_REST, HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX, HTTP_PATIENCE, HTTP_STATEMENTS_MAX};
 use crate::listen::Listener;
 use crate::shared::Shared;
 use crate::sql_threads::Statements;
@@ -107,7 +109,7 @@ struct Door {
 }
 
 fn serve(runtime: &Runtime, sockets: Vec<std::net::TcpListener>, door: Door, stop: &Notify) {
-    let (door, places) = (Rc::new(door), Rc::new(Cell::new(HTTP_CONNECTIONS_MAX)));
+    let (door, places) = (Rc::new(door), Rc::new(Places::default()));
     LocalSet::new().block_on(runtime, async {
         for socket in sockets {
             match TcpListener::from_std(socket) {
@@ -122,10 +124,10 @@ fn serve(runtime: &Runtime, sockets: Vec<std::net::TcpListener>, door: Door, sto
     });
 }
 
-async fn accept(listener: TcpListener, door: Rc<Door>, places: Rc<Cell<usize>>) {
+async fn accept(listener: TcpListener, door: Rc<Door>, places: Rc<Places>) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => match Place::take(&places) {
+            Ok((stream, peer)) => match Place::take(&places, tokio::time::Instant::now()) {
                 Some(place) => {
                     tokio::task::spawn_local(converse(stream, peer, Rc::clone(&door), place));
                 }
@@ -140,8 +142,9 @@ async fn accept(listener: TcpListener, door: Rc<Door>, places: Rc<Cell<usize>>) 
     }
 }
 
-/// Serves one connection to its end. A peer that does not send its head, or does not take its answer, is closed.
-async fn converse(stream: TcpStream, peer: SocketAddr, door: Rc<Door>, _place: Place) {
+/// Serves one connection to its end. A peer that does not send its head, or does not take its answer, is closed; and
+/// one that does nothing, where another needs its place.
+async fn converse(stream: TcpStream, peer: SocketAddr, door: Rc<Door>, place: Place) {
     let patience = u32::try_from(HTTP_PATIENCE.as_millis()).unwrap_or(u32::MAX);
     let (delay, slow) = (
         sockopt::set_tcp_nodelay(stream.as_fd(), true),
@@ -151,32 +154,28 @@ async fn converse(stream: TcpStream, peer: SocketAddr, door: Rc<Door>, _place: P
         tracing::debug!(%error, "a socket option of an HTTP connection was refused");
     }
     let address: IpAddr = peer.ip().to_canonical();
+    let own = Rc::clone(place.own());
     let service = service_fn(move |request| {
-        let door = Rc::clone(&door);
-        async move { Ok::<_, Infallible>(routes::answer(&door, request, address).await) }
+        let (door, own) = (Rc::clone(&door), Rc::clone(&own));
+        async move {
+            own.begin();
+            let answer = routes::answer(&door, request, address).await;
+            own.end(tokio::time::Instant::now());
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HTTP_PATIENCE)
         .max_buf_size(HTTP_HEAD_BYTES_MAX)
         .max_headers(HTTP_HEADERS_MAX);
-    if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
+    let mut serve = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut leave = pin!(place.own().leaves());
+    let ended = poll_fn(|context| match leave.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(Ok(())),
+        Poll::Pending => serve.as_mut().poll(context),
+    });
+    if let Err(error) = ended.await {
         tracing::debug!(%address, %error, "an HTTP connection ended early");
-    }
-}
-
-/// A place among the connections, given back when it is dropped.
-struct Place(Rc<Cell<usize>>);
-
-impl Place {
-    fn take(places: &Rc<Cell<usize>>) -> Option<Self> {
-        places.set(places.get().checked_sub(1)?);
-        Some(Self(Rc::clone(places)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() + 1);
     }
 }

@@ -1,6 +1,8 @@
 //! `POST /sql`: one statement, run by a SQL thread.
 
+use std::cell::Cell;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use engine::auth::Authenticated;
@@ -10,7 +12,7 @@ use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
 
 use super::answer::{Answer, Refusal, body};
-use super::{Door, Place, access};
+use super::{Door, access};
 use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_PATIENCE, HTTP_PROCESSES};
 use crate::sql_threads::JsonWork;
 
@@ -38,7 +40,7 @@ pub(super) async fn answer(
     address: IpAddr,
     request: &[u8],
 ) -> Result<Answer, Refusal> {
-    let place = Place::take(&door.statement_places).filter(|_| !door.shared.is_draining());
+    let place = Turn::take(&door.statement_places).filter(|_| !door.shared.is_draining());
     let _place = place.ok_or(Refusal::Busy)?;
     let (work, cancel, reply) = match begin(door, who, address, request) {
         Ok(begun) => begun,
@@ -97,5 +99,21 @@ impl Drop for StopOnDrop {
         if let Some(cancel) = &self.0 {
             cancel.cancel();
         }
+    }
+}
+
+/// A place among the statements, given back when it is dropped.
+struct Turn(Rc<Cell<usize>>);
+
+impl Turn {
+    fn take(places: &Rc<Cell<usize>>) -> Option<Self> {
+        places.set(places.get().checked_sub(1)?);
+        Some(Self(Rc::clone(places)))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
     }
 }

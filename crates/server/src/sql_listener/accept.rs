@@ -8,7 +8,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::auth::{Authenticated, Refusal};
 use engine::{ThreadContext, Tick, ticks_between};
@@ -22,7 +21,8 @@ use super::turn::fatal;
 use super::{ONE, SqlListener};
 use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, HANDSHAKE_TURNS, SWEEP_INTERVAL};
 use crate::listen::Listener;
-use crate::pace::ticks;
+use crate::origin::address_of;
+use crate::pace::{ticks, wait_ticks};
 use crate::password::RolePassword;
 use crate::proofs::{Proof, Proofs};
 use crate::shared::Shared;
@@ -212,7 +212,7 @@ impl SqlAcceptor {
         // Not the time at which this turn began: a client that was refused may come back within the turn, when others
         // have been silent for long enough to lose their places.
         let now = self.shared.engine.store().now();
-        let Some(unproved) = Unproved::admit(&self.shared, now) else {
+        let Some(unproved) = Unproved::admit(&self.shared, now, address_of(&fd)) else {
             return refuse_place(&fd);
         };
         let token = self.next;
@@ -259,7 +259,7 @@ impl SqlAcceptor {
             }
             Step::Refused(opening, answer, wait) => {
                 let _silent = epoll::delete(&self.epoll, &opening.socket);
-                let wait = ticks(Duration::from_millis(wait)).max(1);
+                let wait = wait_ticks(wait);
                 self.refused.push(Refused { opening, answer, since: self.context.now(), wait });
             }
             Step::End => {}

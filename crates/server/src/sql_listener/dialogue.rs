@@ -18,11 +18,18 @@ use super::turn::fatal;
 /// A whole `Sync`.
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// A request whose statement waits for a lock.
+/// A request whose statement waits: for a lock, for rows, or until other caches hear of it.
 #[derive(Debug)]
 pub(crate) enum Parked {
-    /// An `Execute`, which is still in the connection's input.
-    Execute,
+    /// It is still in the connection's input, and is handled again.
+    Request,
+    /// A statement took effect, of which a bus is told.
+    Told {
+        /// What it ended with.
+        outcome: Outcome,
+        /// The text of the simple query that it is of, and where in it the next statement begins.
+        rest: Option<(String, usize)>,
+    },
     /// A simple query.
     Query {
         text: String,
@@ -38,10 +45,39 @@ pub(crate) fn resume(context: &mut SqlThreadContext, connection: &mut Connection
     if connection.session.is_waiting() {
         return false;
     }
-    if let Some(Parked::Query { text, from, alone }) = connection.parked.take().map(|parked| *parked) {
-        run_texts(context, connection, (&text, from), alone, out);
+    match connection.parked.take().map(|parked| *parked) {
+        Some(Parked::Query { text, from, alone }) => {
+            run_texts(context, connection, (&text, from), alone, out);
+        }
+        Some(Parked::Told { outcome, rest }) => answer_told(context, connection, outcome, rest, out),
+        Some(Parked::Request) | None => {}
     }
     true
+}
+
+/// Answers a statement of which the bus was told.
+#[cold]
+fn answer_told(
+    context: &mut SqlThreadContext,
+    connection: &mut Connection,
+    outcome: Outcome,
+    rest: Option<(String, usize)>,
+    out: &mut Vec<u8>,
+) {
+    let heard = connection.session.heard().unwrap_or(Ok(()));
+    let failed = heard.is_err();
+    match heard {
+        Ok(()) => complete(outcome, out),
+        Err(error) => {
+            connection.session.fail(&error);
+            fail(&error, out);
+        }
+    }
+    match rest {
+        Some(_) if failed => end_query(context, connection, out),
+        Some((text, from)) => run_texts(context, connection, (&text, from), false, out),
+        None => connection.skipping = failed,
+    }
 }
 
 /// Executes one request and appends its replies. `rest` is what has arrived behind it.
@@ -176,10 +212,24 @@ fn rare(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) {
 
 #[inline]
 fn sync(context: &mut SqlThreadContext, connection: &mut Connection, out: &mut Vec<u8>) {
-    if let Err(error) = connection.session.sync(context) {
+    let Some(ended) = end_group(context, connection) else {
+        return connection.parked = Some(Box::new(Parked::Request));
+    };
+    if let Err(error) = ended {
         fail(&error, out);
     }
     ready(connection, out);
+}
+
+/// Ends a group of requests, or a text of statements. None: what it committed is told to other caches, and not heard
+/// yet.
+#[inline]
+fn end_group(context: &mut SqlThreadContext, connection: &mut Connection) -> Option<Result<(), SqlError>> {
+    let ended = connection.session.sync(context);
+    match connection.session.heard() {
+        None if ended.is_ok() => None,
+        heard => Some(ended.and_then(|()| heard.unwrap_or(Ok(())))),
+    }
 }
 
 #[inline]
@@ -193,17 +243,24 @@ fn ready(connection: &mut Connection, out: &mut Vec<u8>) {
     backend::ready(status, out);
 }
 
-/// Sends what was announced to the session. One that has not read what it wanted to hear is closed: what it missed
-/// cannot be told later.
+/// Sends of what was announced to the session what goes out at once; true: there may be more. To a client that does not
+/// read nothing is sent: it waits where what waits has a limit. One that has not read what it wanted to hear is closed:
+/// what it missed cannot be told later.
 #[inline]
-pub(crate) fn send_notifications(connection: &mut Connection, out: &mut Vec<u8>) {
+pub(crate) fn send_notifications(connection: &mut Connection, out: &mut Vec<u8>) -> bool {
+    if !connection.socket.keeps_up() && !connection.session.has_lost_notifications() {
+        return false;
+    }
     let Ok(notifications) = connection.session.take_notifications() else {
         connection.closing = true;
-        return fatal("53400", "notifications were lost: they came faster than this client read them", out);
+        fatal("53400", "notifications were lost: they came faster than this client read them", out);
+        return false;
     };
+    let Some(notifications) = notifications else { return false };
     for heard in notifications {
         backend::notification(heard.process, &heard.channel, &heard.payload, out);
     }
+    true
 }
 
 fn query(context: &mut SqlThreadContext, connection: &mut Connection, text: &str, out: &mut Vec<u8>) {
@@ -244,7 +301,17 @@ fn run_texts(
                 let parked = Parked::Query { text: text.to_owned(), from: start, alone };
                 return connection.parked = Some(Box::new(parked));
             }
-            Ok(outcome) => complete(outcome, out),
+            Ok(outcome) => match connection.session.heard() {
+                Some(Ok(())) => complete(outcome, out),
+                Some(Err(error)) => {
+                    fail(&error, out);
+                    return end_query(context, connection, out);
+                }
+                None => {
+                    let rest = Some((text.to_owned(), start + sql.len()));
+                    return connection.parked = Some(Box::new(Parked::Told { outcome, rest }));
+                }
+            },
             Err(error) => {
                 connection.session.fail(&error);
                 fail(&moved(error, text, start), out);
@@ -257,7 +324,11 @@ fn run_texts(
 
 /// The text of a simple query is done, or one of its statements failed.
 fn end_query(context: &mut SqlThreadContext, connection: &mut Connection, out: &mut Vec<u8>) {
-    if let Err(error) = connection.session.sync(context) {
+    let Some(ended) = end_group(context, connection) else {
+        let ended = Parked::Query { text: String::new(), from: 0, alone: false };
+        return connection.parked = Some(Box::new(ended));
+    };
+    if let Err(error) = ended {
         fail(&error, out);
     }
     tell(connection, out);
@@ -399,8 +470,14 @@ fn execute(
     tell(connection, out);
     match result? {
         Outcome::CopyIn => begin_copy(connection, true, "", out),
-        Outcome::Waiting => connection.parked = Some(Box::new(Parked::Execute)),
-        outcome => complete(outcome, out),
+        Outcome::Waiting => connection.parked = Some(Box::new(Parked::Request)),
+        outcome => match connection.session.heard() {
+            Some(heard) => {
+                heard?;
+                complete(outcome, out);
+            }
+            None => connection.parked = Some(Box::new(Parked::Told { outcome, rest: None })),
+        },
     }
     Ok(())
 }

@@ -111,7 +111,9 @@ impl RequestLoop {
             }
         }
         if connection.copy.is_none() && connection.parked.is_none() && !connection.closing {
-            dialogue::send_notifications(connection, &mut self.out);
+            while dialogue::send_notifications(connection, &mut self.out) {
+                written += connection.socket.deliver(&mut self.out, now);
+            }
             written += connection.socket.deliver(&mut self.out, now);
         }
         if self.out.capacity() > REPLY_BUFFER_KEPT_BYTES {
@@ -176,9 +178,9 @@ impl RequestLoop {
                     let rest = &input[executed.consumed + consumed..];
                     dialogue::handle(&mut self.context, connection, &request, rest, &mut self.out);
                     match connection.parked.as_deref() {
-                        // It is handled again when its lock is there.
-                        Some(Parked::Execute) => return executed,
-                        Some(Parked::Query { .. }) => {
+                        // It is handled again when what it waits for is there.
+                        Some(Parked::Request) => return executed,
+                        Some(Parked::Query { .. } | Parked::Told { .. }) => {
                             executed.consumed += consumed;
                             return executed;
                         }

@@ -9,13 +9,21 @@ use crate::harness::{config, daemon_with};
 use crate::pg::Pg;
 
 const FILES: &[(&str, &str)] = &[
+    ("comparisons.txt", include_str!("answers/comparisons.txt")),
+    ("catalogue.txt", include_str!("answers/catalogue.txt")),
+    ("distinct.txt", include_str!("answers/distinct.txt")),
+    ("forms.txt", include_str!("answers/forms.txt")),
     ("json.txt", include_str!("answers/json.txt")),
     ("lateral.txt", include_str!("answers/lateral.txt")),
     ("moments.txt", include_str!("answers/moments.txt")),
+    ("names.txt", include_str!("answers/names.txt")),
+    ("numbers.txt", include_str!("answers/numbers.txt")),
     ("objects.txt", include_str!("answers/objects.txt")),
+    ("parameters.txt", include_str!("answers/parameters.txt")),
     ("rows.txt", include_str!("answers/rows.txt")),
     ("stored.txt", include_str!("answers/stored.txt")),
     ("texts.txt", include_str!("answers/texts.txt")),
+    ("zones.txt", include_str!("answers/zones.txt")),
 ];
 
 /// A statement's rows, or its SQLSTATE.

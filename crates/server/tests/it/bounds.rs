@@ -126,6 +126,92 @@ fn half_closed_peers_get_their_replies() {
     assert_eq!(client.rest(), b"");
 }
 
+/// A watcher that had said its last word was closed, and heard nothing more: `nc` without `-q` or with `-N` does so at
+/// the end of its input.
+#[test]
+fn a_half_closed_watcher_hears_of_events_until_it_is_gone() {
+    let daemon = daemon();
+    let (mut client, mut watcher) = (daemon.connect(), daemon.connect());
+    watcher.send(b"watch mutations\r\n");
+    assert_eq!(watcher.line(), "OK");
+    watcher.stream.shutdown(Shutdown::Write).unwrap();
+    for key in ["one", "two", "three"] {
+        client.ask(format!("set {key} 0 0 1\r\n1\r\n").as_bytes(), b"STORED\r\n");
+        let seen = watcher.until(b"\n");
+        assert!(String::from_utf8_lossy(&seen).contains(&format!("key={key} ")), "{}", seen.escape_ascii());
+    }
+    // Its end is noticed by the next events, if not before, and gives its place back.
+    drop(watcher);
+    while daemon.engine.connections.load(std::sync::atomic::Ordering::Relaxed) > 1 {
+        client.ask(b"set four 0 0 1\r\n1\r\n", b"STORED\r\n");
+    }
+}
+
+/// Whatever else is long goes out whole to who has said its last word: lists of keys, results, a statement that waits.
+#[test]
+fn half_closed_peers_get_long_answers_whole() {
+    let daemon = daemon();
+    let mut client = daemon.connect();
+    let sets: Vec<String> = (0..20_000).map(|key| format!("set key{key} 0 0 1\r\n1\r\n")).collect();
+    let keys = sets.concat();
+    client.send(keys.as_bytes());
+    client.expect(&b"STORED\r\n".repeat(20_000));
+    let series =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n";
+    for (request, lines, last) in [
+        ("lru_crawler metadump all".to_owned(), 20_001, "END"),
+        ("lru_crawler mgdump all".to_owned(), 20_001, "EN"),
+        (format!("sql {}\r\n{series}", series.len()), 100_001, "END"),
+    ] {
+        let mut half = daemon.connect();
+        half.send(format!("{request}\r\n").as_bytes());
+        half.stream.shutdown(Shutdown::Write).unwrap();
+        let text = String::from_utf8(half.rest()).unwrap();
+        assert_eq!(text.lines().count(), lines, "{request}");
+        assert_eq!(text.lines().last(), Some(last), "{request}");
+    }
+}
+
+/// Redis's clients heard nothing, and a browser showed an empty page.
+#[test]
+fn who_speaks_another_protocol_hears_which_port_speaks_what() {
+    let any = || vec!["127.0.0.1:0".parse().unwrap()];
+    let daemon = daemon_with(&server::Config { sql_addresses: any(), http_addresses: any(), ..config() });
+    let (memcached, server) = (daemon.address().port(), &daemon.server);
+    let (sql, http) = (server.sql_addresses()[0].port(), server.http_addresses()[0].port());
+    let ports = format!(
+        "sqlcached speaks memcached's protocol on port {memcached}, PostgreSQL's protocol on port {sql}, HTTP on port {http}"
+    );
+    let said = |request: &[u8]| {
+        let mut client = daemon.connect();
+        client.send(request);
+        String::from_utf8_lossy(&client.rest()).into_owned()
+    };
+    for redis in [&b"*1\r\n$4\r\nPING\r\n"[..], b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"] {
+        assert_eq!(said(redis), format!("-ERR {ports}, and no Redis\r\n"));
+    }
+    for method in ["GET / HTTP/1.1", "POST /x HTTP/1.0"] {
+        let page = said(format!("{method}\r\nHost: localhost:{memcached}\r\n\r\n").as_bytes());
+        let (head, body) = page.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("HTTP/1.1 400 ") && head.contains("\r\nX-Content-Type-Options: nosniff"),
+            "{head}"
+        );
+        assert_eq!(body, format!("{ports}\r\n"));
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
+    }
+    // A browser may send its request in pieces.
+    let mut slow = daemon.connect();
+    for byte in b"GET /a/long/path HTTP/1.1\r\n" {
+        slow.send(&[*byte]);
+    }
+    assert!(String::from_utf8_lossy(&slow.rest()).ends_with(&format!("\r\n\r\n{ports}\r\n")));
+    // In the middle of a conversation it is the rest of a value whose length was wrong.
+    let mut client = daemon.connect();
+    client.send(b"mn\r\nGET / HTTP/1.1\r\n");
+    assert_eq!(client.rest(), b"MN\r\n");
+}
+
 #[test]
 fn other_protocols_on_the_port() {
     let daemon = daemon();

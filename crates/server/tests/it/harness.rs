@@ -134,6 +134,17 @@ impl<S: Read + Write> Client<S> {
         String::from_utf8(line).unwrap().trim_end().to_owned()
     }
 
+    /// Reads up to these bytes, which are the last of an answer.
+    pub(crate) fn until(&mut self, last: &[u8]) -> Vec<u8> {
+        let (mut found, mut buffer) = (Vec::new(), [0; 4_096]);
+        while !found.windows(last.len()).any(|part| part == last) {
+            let count = self.stream.read(&mut buffer).unwrap();
+            assert!(count > 0, "the connection was closed after {:?}", shown(&found));
+            found.extend_from_slice(&buffer[..count]);
+        }
+        found
+    }
+
     /// Reads until the server closes.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();

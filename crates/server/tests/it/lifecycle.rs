@@ -95,14 +95,15 @@ fn a_panic_costs_one_connection() {
     let mut unlucky = daemon.connect();
     let mut other = daemon.connect();
     other.ask(b"set before 0 0 1\r\nx\r\n", b"STORED\r\n");
-    for point in ["get", "store", "delete", "arithmetic", "touch"] {
+    for point in ["get", "set", "delete", "incr", "touch", "gat"] {
         arm(point, b"boom");
         unlucky.send(b"set a 0 0 1\r\nx\r\nget before\r\n");
         unlucky.send(match point {
             "get" => b"get before boom\r\n".as_slice(),
-            "store" => b"set boom 0 0 1\r\nx\r\n",
+            "set" => b"set boom 0 0 1\r\nx\r\n",
             "delete" => b"delete boom\r\n",
-            "arithmetic" => b"incr boom 1\r\n",
+            "gat" => b"gat 0 boom\r\n",
+            "incr" => b"incr boom 1\r\n",
             _ => b"touch boom 0\r\n",
         });
         let reply = unlucky.rest();
@@ -111,7 +112,7 @@ fn a_panic_costs_one_connection() {
         unlucky = daemon.connect();
         other.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
     }
-    assert_eq!(daemon.engine.totals().of(engine::Counter::Panics), 5);
+    assert_eq!(daemon.engine.totals().of(engine::Counter::Panics), 6);
 }
 
 #[test]

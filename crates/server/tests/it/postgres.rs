@@ -434,6 +434,34 @@ fn half_a_statement_stands_in_its_transaction() {
     assert_eq!(pg.ask("SELECT count(*) FROM t"), ["T", "D 0", "C SELECT 1"]);
 }
 
+/// Announcements went from where they are counted to an output that nobody bounded: a client that did not read took
+/// hundreds of megabytes, and never learned that it was behind.
+#[test]
+fn who_does_not_read_its_notifications_is_closed() {
+    let daemon = daemon();
+    let (mut slow, mut quick, mut other) = (Pg::connect(&daemon), Pg::connect(&daemon), Pg::connect(&daemon));
+    slow.ask("LISTEN news");
+    quick.ask("LISTEN news");
+    let payload = "x".repeat(7_900);
+    let all = 5_000;
+    for n in 0..all {
+        assert_eq!(other.ask(&format!("NOTIFY news, '{n} {payload}'")), ["C NOTIFY"]);
+        assert!(quick.next().unwrap().starts_with(&format!("A news {n} ")));
+    }
+    let (mut heard, mut end) = (0, String::new());
+    while let Some(said) = slow.next() {
+        if said.starts_with('A') {
+            assert!(said.starts_with(&format!("A news {heard} ")), "one is missing before {heard}");
+            heard += 1;
+        } else {
+            end = said;
+        }
+    }
+    assert!(end.contains("53400"), "{end}");
+    // What the kernel holds for it, and what an output may have.
+    assert!(heard < all * 3 / 4, "{heard} of {all}");
+}
+
 /// What a transaction sets and announces goes back with it, to a savepoint too.
 #[test]
 fn savepoints_bring_back_settings() {

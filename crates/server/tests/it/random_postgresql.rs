@@ -15,9 +15,10 @@ use fastrand::Rng;
 use server::Config;
 
 use crate::harness::{Daemon, config, daemon_with, seed};
-use crate::pg::{packet, query};
+use crate::pg::{bind, execute, message, packet, parse, query};
 
 mod bare;
+mod comparisons;
 mod known;
 mod words;
 mod world;
@@ -112,6 +113,17 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    /// The same where the order of the rows does not count.
+    fn sorted(self) -> Self {
+        match self {
+            Self::Rows(columns, mut rows) => {
+                rows.sort();
+                Self::Rows(columns, rows)
+            }
+            failed @ Self::Failed(_) => failed,
+        }
+    }
+
     /// The same where only the types of the columns count.
     fn without_names(self) -> Self {
         match self {
@@ -157,7 +169,23 @@ impl Session {
     }
 
     fn ask(&mut self, sql: &str) -> Answer {
+        self.send(sql);
+        self.answer()
+    }
+
+    fn send(&mut self, sql: &str) {
         self.stream.write_all(&query(sql)).unwrap();
+    }
+
+    /// The same with parameters whose types are left open; nothing is said of the columns.
+    fn ask_with(&mut self, sql: &str, parameters: &[&str]) -> Answer {
+        let messages =
+            [parse("", sql), bind("", "", parameters), execute("", 0), message(b'S', &[])].concat();
+        self.stream.write_all(&messages).unwrap();
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Answer {
         let (mut types, mut rows, mut failed) = (Vec::new(), Vec::new(), None);
         loop {
             match self.message().expect("the server stays") {
@@ -237,6 +265,25 @@ impl Both {
     /// What PostgreSQL answers, and what the daemon does.
     pub(crate) fn ask(&mut self, sql: &str) -> (Answer, Answer) {
         (self.theirs.ask(sql), self.ours.ask(sql))
+    }
+
+    /// The same of several statements, which are sent before the first answer is read.
+    pub(crate) fn ask_all(&mut self, statements: &[&str]) -> Vec<(Answer, Answer)> {
+        for session in [&mut self.theirs, &mut self.ours] {
+            for sql in statements {
+                session.send(sql);
+            }
+        }
+        statements.iter().map(|_| (self.theirs.answer(), self.ours.answer())).collect()
+    }
+
+    /// The same with parameters of no type.
+    pub(crate) fn ask_with(&mut self, sql: &str, parameters: &[&str]) -> (Answer, Answer) {
+        if parameters.is_empty() {
+            let (theirs, ours) = self.ask(sql);
+            return (theirs.without_names(), ours.without_names());
+        }
+        (self.theirs.ask_with(sql, parameters), self.ours.ask_with(sql, parameters))
     }
 
     fn set_up(&mut self, world: &mut World) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::Value;
-use postgres::{Datum, Format};
+use postgres::{Datum, Format, oid};
 use store::Table;
 use store::definition::TableDef;
 use store::value::ValueRef;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::limits::{FETCH_BYTES_MAX, FETCH_ROWS_MAX};
 use crate::query::Cells;
 use crate::settle::Snapshot;
-use crate::values::{encode, value};
+use crate::values::{encode, value, without_blanks};
 
 /// How the rows of a query are rows of a table.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) struct Form {
     pub(crate) columns: Vec<usize>,
     /// Where the columns of the key stand among the query's.
     pub(crate) key: Vec<usize>,
+    /// Which of these are `char(n)`, by their places among the query's.
+    pub(crate) padded: Vec<usize>,
 }
 
 /// A row by its key, as our table encodes it.
@@ -39,6 +41,21 @@ pub(crate) struct Answer {
 impl Answer {
     /// Takes a row, unless it is the one that comes where there is none.
     pub(crate) fn add(&mut self, table: &Table, cells: &Cells<'_>) -> Result<(), Error> {
+        self.put(table, cells)?;
+        let is_padded =
+            |at: &usize| cells.get(*at).copied().flatten().is_some_and(|text| text.ends_with(b" "));
+        if !self.form.padded.iter().any(is_padded) {
+            return Ok(());
+        }
+        // The key may be asked for without the blanks behind a `char(n)`, which mean nothing, and with them.
+        let mut plain = cells.to_vec();
+        for &at in &self.form.padded {
+            plain[at] = plain[at].map(without_blanks);
+        }
+        self.put(table, &plain)
+    }
+
+    fn put(&mut self, table: &Table, cells: &Cells<'_>) -> Result<(), Error> {
         let Some((key, values)) = row_of(table, &self.form, cells)? else { return Ok(()) };
         if self.rows.insert(key, values).is_some() {
             return Err(Error::new("21000", "the query gives several rows of one key"));
@@ -84,8 +101,9 @@ pub(crate) fn form_of(def: &TableDef, given: &[(String, u32)]) -> Result<Form, E
             Error::new("42703", format!("the query does not give {name}, which is in the primary key"))
         })
     };
-    let key = def.primary_key.iter().map(place).collect::<Result<_, _>>()?;
-    Ok(Form { columns, key })
+    let key: Vec<usize> = def.primary_key.iter().map(place).collect::<Result<_, _>>()?;
+    let padded = key.iter().copied().filter(|&at| given[at].1 == oid::BPCHAR).collect();
+    Ok(Form { columns, key, padded })
 }
 
 /// The key and the values of a row; none: it is the one that comes where there is no row.

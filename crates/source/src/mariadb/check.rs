@@ -6,6 +6,9 @@ use super::columns::{columns_of, literal};
 use super::wire::Connection;
 use crate::error::Error;
 
+/// Storage engines whose tables show rows of other tables, files or servers.
+const ELSEWHERE: &[&str] = &["MRG_MyISAM", "FEDERATED", "CONNECT", "SPIDER", "SEQUENCE", "OQGRAPH", "S3"];
+
 /// Checks the source, and each table that is depended on. The first fault says what to do about it.
 pub(super) fn check(
     connection: &mut Connection,
@@ -99,7 +102,7 @@ impl Filter {
 fn check_table(connection: &mut Connection, schema: &str, on: &Dependence) -> Result<(), Error> {
     let name = format!("{schema}.{}", on.table);
     let rows = connection.query(&format!(
-        "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+        "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
         literal(schema),
         literal(&on.table)
     ))?;
@@ -115,6 +118,13 @@ fn check_table(connection: &mut Connection, schema: &str, on: &Dependence) -> Re
                 "GRANT SELECT ON {name} TO the user; a table in another database is written with it: 'shop.product(id)'"
             )));
         }
+    }
+    let engine = rows.first().and_then(|row| row.get(1)?.as_deref()).unwrap_or_default();
+    if ELSEWHERE.iter().any(|own| own.eq_ignore_ascii_case(engine)) {
+        let message = format!(
+            "{name} is of engine {engine}: its rows are changed elsewhere, without a word in the log"
+        );
+        return Err(Error::new("0A000", message).with_hint("depend on the tables that have its rows"));
     }
     let columns = columns_of(connection, schema, &on.table)?;
     for (theirs, _) in &on.columns {

@@ -30,7 +30,7 @@ impl Streaming<'_> {
                 }
                 Ok(!source.must_stop())
             };
-            match mirror::copy(&source.server, self.follow.applier, target, &mut pulse) {
+            match mirror::copy((&source.server, &source.state), self.follow.applier, target, &mut pulse) {
                 Ok(None) => return,
                 Ok(Some(copy)) => {
                     self.mirrors.copied(target, copy);
@@ -91,15 +91,23 @@ impl Streaming<'_> {
         }
         for number in numbers {
             let Some(target) = self.follow.plan.targets.get(number) else { continue };
-            if self.mirrors.is_followed(target) {
+            if self.mirrors.is_followed(target) && !self.mirrors.has(target, self.commits_at) {
                 self.follow.applier.truncate(target).map_err(of_cache)?;
             }
         }
         Ok(())
     }
 
+    /// What a copy has already is not applied to it: of rows that went without an event since, nothing would end them.
+    pub(super) fn leave_out_copied(&mut self) {
+        let (targets, mirrors, at) = (&self.follow.plan.targets, &self.mirrors, self.commits_at);
+        let has = |number: usize| targets.get(number).is_some_and(|target| mirrors.has(target, at));
+        self.follow.under_way = std::mem::take(&mut self.follow.under_way).without(has);
+    }
+
     /// Applies what came of the transaction under way.
     pub(super) fn apply_part(&mut self) -> Result<(), Error> {
+        self.leave_out_copied();
         self.follow.commit(self.xid.into(), self.follow.applied);
         self.apply()
     }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use store::Followed;
+use store::definition::ServerDef;
 
 use crate::apply::Applier;
 use crate::check::{check, publication_of, published};
@@ -18,7 +19,7 @@ use crate::limits::{FEEDBACK_INTERVAL, PUBLISHED_INTERVAL, STREAM_WAIT};
 use crate::login::{Purpose, connect};
 use crate::mirror::Mirrors;
 use crate::pgoutput::{Message, Reader};
-use crate::plan::Plan;
+use crate::plan::{Plan, Target};
 use crate::settle::Snapshot;
 use crate::slot::{Begin, status};
 use crate::source::Source;
@@ -35,15 +36,11 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     let server = &source.server;
     let plan = Plan::of(&source.engine.store().catalog(), &server.name);
     let mut beside = connect(server, Purpose::Questions)?;
-    let depends: Vec<_> = plan.targets.iter().map(|target| target.on.clone()).collect();
-    check(&mut beside, server, &depends)?;
-    for target in plan.targets.iter().filter(|target| !target.is_mirror()) {
-        if let Some(copied) = &target.copied {
-            fit::check(&mut beside, target.table.def(), copied)?;
-        }
-    }
-    let mut changes = connect(server, Purpose::Changes)?;
     let publication = publication_of(server)?;
+    // Before anything is checked: what is redefined from here on is noticed.
+    let published = published(&mut beside, publication, &plan)?;
+    check_plan(&mut beside, server, &plan)?;
+    let mut changes = connect(server, Purpose::Changes)?;
     let (engine, state) = (&*source.engine, &*source.state);
     let must_stop = || source.must_stop();
     let mut begin = Begin {
@@ -53,6 +50,7 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         must_stop: &must_stop,
         plan: &plan,
         publication,
+        published: &published,
         beside: &mut beside,
         changes: &mut changes,
     };
@@ -72,12 +70,14 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         reader: Reader::new(),
         in_transaction: false,
         xid: 0,
+        commits_at: 0,
         mirrors: Mirrors::default(),
         copying: false,
         checker: Checker::new(server.option("check_rate").and_then(|rate| rate.parse().ok()).unwrap_or(0)),
         began,
         confirmed: 0,
-        published: begun.published,
+        published,
+        replayed: (begun.followed.is_some() && begun.believed.is_none()).then_some(begun.end),
         followed: begun.followed,
         behind: begun.believed.is_some().then_some(begun.end),
         feedback_at: began,
@@ -90,6 +90,18 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     stream.changes.end();
     stream.beside.end();
     result
+}
+
+/// Checks the source for all that depends on it. A mirror is checked when it is copied, and fails alone.
+fn check_plan(beside: &mut Connection, server: &ServerDef, plan: &Plan) -> Result<(), Error> {
+    let depends: Vec<_> = plan.targets.iter().map(|target| target.on.clone()).collect();
+    check(beside, server, &depends)?;
+    for target in plan.targets.iter().filter(|target| !target.is_mirror()) {
+        if let Some(copied) = &target.copied {
+            fit::check(beside, target.table.def(), copied)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether the source only replays the log of another one: nothing can be written into it.
@@ -128,6 +140,8 @@ struct Streaming<'s> {
     reader: Reader,
     in_transaction: bool,
     xid: u32,
+    /// Where the transaction under way was committed.
+    commits_at: u64,
     mirrors: Mirrors,
     /// Some of them are copied, or follow their copies.
     copying: bool,
@@ -142,6 +156,9 @@ struct Streaming<'s> {
     followed: Option<Followed>,
     /// Rows from before are behind the source until all before this is applied.
     behind: Option<u64>,
+    /// Changes from before a break come again until this place, and write what rows were then. So rows that are
+    /// updated are not believed until all of them have come.
+    replayed: Option<u64>,
     feedback_at: Instant,
     settle_at: Instant,
     published_at: Instant,
@@ -230,9 +247,13 @@ impl Streaming<'_> {
     }
 
     fn replan(&mut self, plan: Plan) -> Result<(), Error> {
+        let server = &self.follow.source.server;
+        // In this order: what is redefined in between differs from one of both.
+        let published = published(&mut self.beside, publication_of(server)?, &plan)?;
         self.look_at_publication()?;
-        let publication = publication_of(&self.follow.source.server)?;
-        self.published = published(&mut self.beside, publication, &plan)?;
+        let server = &self.follow.source.server;
+        check_plan(&mut self.beside, server, &plan)?;
+        self.published = published;
         let unshown = unshown(&mut self.beside)?;
         self.follow.replan(plan, unshown)?;
         self.note_followed()
@@ -269,8 +290,8 @@ impl Streaming<'_> {
 
     fn meet(&mut self, message: Message) {
         match message {
-            Message::Begin { xid } => {
-                (self.xid, self.in_transaction) = (xid, true);
+            Message::Begin { xid, at } => {
+                (self.xid, self.commits_at, self.in_transaction) = (xid, at, true);
             }
             Message::Change { relation, old, new } => {
                 let met = self.follow.routes.change(
@@ -290,6 +311,7 @@ impl Streaming<'_> {
             Message::Commit { at, end } => {
                 self.in_transaction = false;
                 self.follow.received = self.follow.received.max(end);
+                self.leave_out_copied();
                 self.follow.commit(self.xid.into(), at);
             }
             Message::Relation(relation) => {
@@ -346,6 +368,12 @@ impl Streaming<'_> {
         } else if self.behind.is_some_and(|end| self.follow.applied >= end) {
             self.behind = None;
             self.enter_state();
+        }
+        if self.replayed.is_some_and(|end| self.follow.applied >= end) {
+            self.replayed = None;
+            let unshown = unshown(&mut self.beside)?;
+            let emptied = self.follow.distrust(Target::is_updated, unshown)?;
+            self.follow.source.state.update(|facts| facts.emptied += emptied);
         }
         if time >= self.published_at {
             self.published_at = time + PUBLISHED_INTERVAL;

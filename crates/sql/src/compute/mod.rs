@@ -33,10 +33,11 @@ use crate::limits::{
 };
 use crate::meter;
 use pgcatalog::function::{self, Caller, Now};
-use pgcatalog::sequence;
 use pgcatalog::session::Identity;
+use pgcatalog::{began, sequence};
 use sqlite::{Action, Connection, Failure, Policy, Volatility};
 use store::definition::{Collation, TableDef};
+use store::patience::Watch;
 
 /// Plans kept by one thread; beyond that all are compiled again.
 const PLANS_MAX: usize = 256;
@@ -172,7 +173,7 @@ struct Bounded {
     operations: Cell<u64>,
     /// When the row's work was first looked at, in nanoseconds of the store's clock, and the thread's own time then.
     since: Cell<Option<(u64, Duration)>>,
-    /// When the row came; `None` until an expression asks.
+    /// When a row came that no statement writes; `None` until an expression asks.
     now_us: Cell<Option<u64>>,
     clock: Clock,
 }
@@ -204,8 +205,12 @@ fn thread_time() -> Duration {
 
 impl Caller for Bounded {
     fn now(&self) -> Now {
-        let now_us = self.now_us.get().unwrap_or_else(|| self.clock.unix_us());
-        self.now_us.set(Some(now_us));
+        // All rows of a statement have its moment, and all expressions of any other row have one.
+        let now_us = began::statement_us(&self.clock).unwrap_or_else(|| {
+            let now_us = self.now_us.get().unwrap_or_else(|| self.clock.unix_us());
+            self.now_us.set(Some(now_us));
+            now_us
+        });
         Now { us: i64::try_from(now_us).unwrap_or(0) }
     }
 
@@ -226,7 +231,9 @@ impl Policy for Bounded {
     fn progress_operations(&self) -> c_int {
         EXPRESSION_PROGRESS_OPERATIONS
     }
+}
 
+impl Watch for Bounded {
     fn must_stop(&self, operations: u64) -> bool {
         let operations = self.operations.get() + operations;
         self.operations.set(operations);

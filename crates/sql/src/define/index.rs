@@ -8,7 +8,8 @@ use sqltext::ast::Expr;
 use sqltext::definition::{CreateIndex, Term};
 use sqltext::token::{Token, tokens};
 use store::definition::{
-    Collation, ColumnDef, Generated, IndexDef, NAME_BYTES_MAX, NUMERIC_COLLATION, SqlType, TableDef,
+    Collation, ColumnDef, Generated, IndexDef, KEY_COLUMNS_MAX, NAME_BYTES_MAX, NUMERIC_COLLATION, SqlType,
+    TableDef,
 };
 
 use super::table::collation;
@@ -41,6 +42,10 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Re
     let def = table.def();
     if let Some(missing) = wanted.include.iter().find(|name| def.column_index(&name.text).is_none()) {
         return Err(SqlError::unknown_column(def.own_name(), &missing.text));
+    }
+    if wanted.terms.len() > KEY_COLUMNS_MAX {
+        let message = format!("index has {} columns; the limit is {KEY_COLUMNS_MAX}", wanted.terms.len());
+        return Err(SqlError::new("54011", message));
     }
     let mut form = index_form(words, def, &wanted.terms)?;
     let name = named.map_or_else(|| own_name(core, def, &form, &wanted.terms), ToOwned::to_owned);

@@ -20,6 +20,7 @@ pub(crate) mod routine;
 mod schema;
 mod sequence;
 mod server;
+mod storage;
 mod table;
 mod undo;
 mod upkeep;
@@ -27,6 +28,7 @@ mod view;
 mod words;
 mod written;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pgcatalog::function::TABLE_FUNCTIONS;
@@ -199,7 +201,8 @@ fn truncate(core: &Core, emptied: &Truncate) -> Result<Defined, SqlError> {
     names().try_for_each(system::refuse_change)?;
     let tables: Result<Vec<_>, _> =
         names().map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name))).collect();
-    let (tables, mut invalidated) = (tables?, None);
+    let (mut tables, mut invalidated, mut seen) = (tables?, None, HashSet::new());
+    tables.retain(|table| seen.insert(table.id()));
     tables.iter().try_for_each(|table| materialized::refuse(table))?;
     if let Some(table) = tables.iter().find(|table| table.is_mirror())
         && !core.system.identity().is_source

@@ -91,7 +91,11 @@ pub(crate) fn check(core: &Core, identity: &Identity, definition: &Definition<'_
             Commented::Object(ObjectKind::Index, name) => checked.owns_index(&name.text),
             Commented::Object(_, name) => checked.owns(&name.text),
             Commented::Column(table, _) | Commented::Constraint(table, _) => checked.owns(&table.text),
-            Commented::Other => Ok(()),
+            Commented::Other if checked.holder.rights.superuser => Ok(()),
+            Commented::Other => {
+                let message = "must be owner of what the comment is about";
+                Err(SqlError::new(state::FORBIDDEN, message))
+            }
         },
         What::Server(statement) => server::check(&core.catalog, &checked.holder, statement),
         // The first two look at each table by themselves. What the others ask for is so, and stays as it is.

@@ -47,13 +47,31 @@ pub(super) fn check(catalog: &Catalog, holder: &Holder, statement: &ServerStatem
     }
 }
 
-/// Asks the source of a table whether it can tell what the table depends on, and whether this session may have that.
+/// Whether this session may have the servers that a table names, and whether they are what it takes them for. Asks the
+/// source whether it can tell what the table depends on, and whether this session may have that.
 pub(super) fn check_source(core: &Core, def: &TableDef) -> Result<Vec<Note>, SqlError> {
+    check_bus(core, def)?;
     let Some(name) = &def.options.source else { return Ok(Vec::new()) };
     let server = usable(core, name)?;
+    if !server.wrapper.is_source() {
+        let message = format!("server \"{name}\" is a bus, and no database");
+        return Err(SqlError::new(state::BAD_PARAMETER, message).with_hint("name it by bus, not by source"));
+    }
     def.validate()?;
     let notes = core.system.server().check_source(server, def)?;
     Ok(notes.into_iter().map(|(message, hint)| Note::hinted(message, hint)).collect())
+}
+
+/// Whether this session may have a table heard on the bus that it names.
+fn check_bus(core: &Core, def: &TableDef) -> Result<(), SqlError> {
+    let Some(name) = &def.options.bus else { return Ok(()) };
+    let server = usable(core, name)?;
+    if server.wrapper.is_source() {
+        let message = format!("server \"{name}\" is a database, and no bus");
+        return Err(SqlError::new(state::BAD_PARAMETER, message)
+            .with_hint("name a server of FOREIGN DATA WRAPPER nats; a database is named by source"));
+    }
+    Ok(())
 }
 
 /// A server that this session may ask.
@@ -69,7 +87,11 @@ pub(super) fn usable<'c>(core: &'c Core, name: &str) -> Result<&'c ServerDef, Sq
 /// A table whose rows depend on a server.
 fn user_of<'c>(core: &'c Core, server: &ServerDef) -> Option<&'c Arc<Table>> {
     let uses = |name: &String| name.eq_ignore_ascii_case(&server.name);
-    core.catalog.tables().find(|table| table.def().options.source.as_ref().is_some_and(uses))
+    let names = |table: &&Arc<Table>| {
+        let options = &table.def().options;
+        options.source.as_ref().is_some_and(uses) || options.bus.as_ref().is_some_and(uses)
+    };
+    core.catalog.tables().find(names)
 }
 
 /// Tables name their server, so it stays, and keeps its name, as long as they do.
@@ -78,6 +100,9 @@ fn refuse_used(core: &Core, server: &ServerDef, what: &str) -> Result<(), SqlErr
     let (name, table) = (&server.name, user.name());
     let (kind, hint) = match user.def().source_of_view() {
         Some(_) => (MATERIALIZED, format!("DROP MATERIALIZED VIEW {table} first")),
+        None if user.is_told() => {
+            ("table", format!("ALTER TABLE {table} RESET (bus, replicated, acknowledge) first"))
+        }
         None => ("table", format!("ALTER TABLE {table} RESET (source, depends) first")),
     };
     let message = format!("cannot {what} server {name} because other objects depend on it");
@@ -92,7 +117,7 @@ fn create(core: &Core, wanted: &CreateServer) -> Result<Defined, SqlError> {
     let wrapper = Wrapper::named(&wanted.wrapper.text).ok_or_else(|| {
         let message = format!("foreign-data wrapper \"{}\" does not exist", wanted.wrapper.text);
         SqlError::new(state::UNKNOWN_OBJECT, message)
-            .with_hint("FOREIGN DATA WRAPPER postgres and FOREIGN DATA WRAPPER mariadb are available")
+            .with_hint("FOREIGN DATA WRAPPER postgres, mariadb and nats are available")
     })?;
     if core.catalog.server(name).is_some() && wanted.if_not_exists {
         let message = format!("server \"{name}\" already exists, skipping");

@@ -1,5 +1,7 @@
 //! `CREATE TABLE`: from the tree to a definition.
 
+use std::collections::HashSet;
+
 use pgcatalog::KEY_OPTION;
 use sqltext::definition::{
     Body, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable, Element, Expression,
@@ -8,8 +10,8 @@ use sqltext::definition::{
 use sqltext::grant::Kind;
 use store::Catalog;
 use store::definition::{
-    CheckDef, Collation, ColumnDef, ColumnKind, FOREIGN_KEYS_MAX, ForeignKey, Generated, Identity, IndexDef,
-    SqlType, TableDef, qualified,
+    CHECKS_MAX, COLUMNS_MAX, CheckDef, Collation, ColumnDef, ColumnKind, FOREIGN_KEYS_MAX, ForeignKey,
+    Generated, INDEXES_MAX, Identity, IndexDef, SqlType, TableDef, qualified,
 };
 use store::value::Value;
 
@@ -17,6 +19,7 @@ use super::constant::value_of;
 use super::grant::of_new;
 use super::index::index_form;
 use super::server;
+use super::storage::without_storage;
 use super::words::{Words, bare};
 use super::{
     Defined, Fill, Note, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
@@ -54,7 +57,9 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
     }
     let (mut notes, start) = (std::mem::take(&mut maker.notes), maker.start);
     maker.def.numbers_from = if start > 1 { start } else { 0 };
-    let mut def = maker.finish(&wanted.settings)?;
+    let (settings, storage) = without_storage(&wanted.settings);
+    notes.extend(storage);
+    let mut def = maker.finish(&settings)?;
     notes.extend(server::check_source(core, &def)?);
     let namespace = wanted.name.namespace.as_deref();
     def.access = of_new(core, Kind::Table, namespace);
@@ -115,6 +120,7 @@ impl<'w> TableMaker<'w> {
 
     pub(super) fn column(&mut self, wanted: &Column) -> Result<(), SqlError> {
         let name = &wanted.name.text;
+        self.check_room()?;
         check_column_name(name)?;
         if self.def.column_index(name).is_some() {
             let error = SqlError::new(state::DUPLICATE_COLUMN, format!("duplicate column name: {name}"));
@@ -152,7 +158,7 @@ impl<'w> TableMaker<'w> {
             ColumnRuleKind::Check(expression) => {
                 let sql = self.words.expression(expression)?;
                 let name = rule.name.clone().unwrap_or_else(|| self.check_name(Some(&column.name)));
-                self.def.checks.push(CheckDef { name, sql, not_null: None });
+                self.push_check(CheckDef { name, sql, not_null: None })?;
             }
             ColumnRuleKind::Collate(name) => {
                 let wanted = collation(name)?;
@@ -188,6 +194,7 @@ impl<'w> TableMaker<'w> {
     }
 
     pub(super) fn constraint(&mut self, constraint: &Constraint) -> Result<(), SqlError> {
+        self.check_room()?;
         let named = constraint.name.as_deref();
         match &constraint.kind {
             ConstraintKind::PrimaryKey(terms) => {
@@ -208,7 +215,7 @@ impl<'w> TableMaker<'w> {
                 let sql = self.words.expression(expression)?;
                 let named = named.map(ToOwned::to_owned);
                 let name = named.unwrap_or_else(|| self.check_name(self.only_column(&sql).as_deref()));
-                self.def.checks.push(CheckDef { name, sql, not_null: None });
+                self.push_check(CheckDef { name, sql, not_null: None })?;
             }
             ConstraintKind::ForeignKey(columns, reference) => {
                 let columns = columns.iter().map(|column| column.text.clone()).collect();
@@ -305,9 +312,41 @@ impl<'w> TableMaker<'w> {
     fn check_name(&self, column: Option<&str>) -> String {
         let parts: Vec<&str> =
             [Some(self.def.own_name()), column, Some("check")].into_iter().flatten().collect();
-        free_name(parts.join("_"), |name| {
-            self.def.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name))
-        })
+        let name = parts.join("_");
+        // Those that stand in its way, by their numbers: a table may have a thousand, each of which gets its name so.
+        let taken: HashSet<&str> = self
+            .def
+            .checks
+            .iter()
+            .filter_map(|check| check.name.split_at_checked(name.len()))
+            .filter_map(|(begin, number)| begin.eq_ignore_ascii_case(&name).then_some(number))
+            .collect();
+        let mut numbers = std::iter::once(String::new()).chain((1..).map(|number: u32| number.to_string()));
+        let free = numbers.find(|number| !taken.contains(number.as_str())).unwrap_or_default();
+        name + &free
+    }
+
+    fn push_check(&mut self, check: CheckDef) -> Result<(), SqlError> {
+        if self.def.checks.len() >= CHECKS_MAX {
+            let message = format!("table has more than {CHECKS_MAX} checks");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        self.def.checks.push(check);
+        Ok(())
+    }
+
+    /// One that has more is refused later; their names are found one by one.
+    fn check_room(&self) -> Result<(), SqlError> {
+        if self.def.columns.len() > COLUMNS_MAX {
+            return Err(SqlError::new("54011", format!("table has more than {COLUMNS_MAX} columns")));
+        }
+        if self.unique.len() > INDEXES_MAX {
+            return Err(SqlError::new(
+                state::TOO_LARGE,
+                format!("table has more than {INDEXES_MAX} indexes"),
+            ));
+        }
+        Ok(())
     }
 
     /// The definition, with the indexes that stand for `UNIQUE`.

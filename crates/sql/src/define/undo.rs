@@ -7,7 +7,7 @@ use store::definition::access::take_back;
 use store::definition::{
     EnumDef, Grant, IndexDef, NamespaceDef, Privileges, RoutineDef, SequenceDef, ServerDef, TableDef, ViewDef,
 };
-use store::{Expect, Store, Table};
+use store::{DdlError, Expect, Store, Table};
 
 use super::grant::hand_over;
 use crate::error::SqlError;
@@ -44,6 +44,17 @@ pub(crate) enum Undo {
     /// The rows of these keys go: the transaction wrote them, and committed them before a definition. `None`: all rows
     /// of the table.
     Written(Arc<Table>, Option<Vec<Vec<u8>>>),
+    /// An index of the table, or the constraint of its key, is called again as before.
+    IndexRenamed {
+        /// The table.
+        table: Arc<Table>,
+        /// What the index was called; `None`: it is the key's.
+        before: Option<String>,
+        /// What it is called now.
+        now: String,
+        /// What the constraint of the key was called.
+        key_name: Option<String>,
+    },
     /// The view is dropped.
     View(String),
     /// The view is made again.
@@ -92,6 +103,8 @@ pub(crate) enum Undo {
 pub(crate) struct Undoing {
     store: Option<Arc<Store>>,
     steps: Vec<Step>,
+    /// What became of tables when steps behind a savepoint were undone.
+    undone: Undone,
 }
 
 #[derive(Debug)]
@@ -140,6 +153,14 @@ impl Undoing {
     pub(crate) fn add_written(&mut self, store: &Arc<Store>, step: store::Step) {
         self.store.get_or_insert_with(|| Arc::clone(store));
         self.steps.push(Step::Written(step));
+    }
+
+    /// The transaction as the store knows it; `None`: it has not defined anything.
+    pub(crate) fn transaction(&self) -> Option<store::Transaction> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Written(step) => Some(step.transaction()),
+            Step::Undo(_) | Step::Savepoint(_) => None,
+        })
     }
 
     /// Bytes that it takes, about.
@@ -194,20 +215,29 @@ impl Undoing {
 
     fn take_back(&mut self, from: usize) -> Vec<SqlError> {
         let steps = self.steps.split_off(from);
-        let Some(store) = &self.store else { return Vec::new() };
-        let (mut undone, mut written, mut failed) = (Undone::default(), Vec::new(), Vec::new());
-        for step in steps.into_iter().rev() {
-            match step {
-                Step::Undo(undo) => failed.extend(undo.run(store, &mut undone).err()),
-                Step::Written(step) => written.push(step),
-                Step::Savepoint(_) => {}
+        match &self.store {
+            Some(store) if !steps.is_empty() => {
+                store.define_alone(|| undo_steps(store, steps, &mut self.undone))
             }
+            _ => Vec::new(),
         }
-        if !written.is_empty() {
-            failed.extend(store.close_steps(&written).err().map(SqlError::from));
-        }
-        failed
     }
+}
+
+/// Undoes steps, the newest first, and has the next start do nothing of it. What went wrong is returned.
+fn undo_steps(store: &Store, steps: Vec<Step>, undone: &mut Undone) -> Vec<SqlError> {
+    let (mut written, mut failed) = (Vec::new(), Vec::new());
+    for step in steps.into_iter().rev() {
+        match step {
+            Step::Undo(undo) => failed.extend(undo.run(store, undone).err()),
+            Step::Written(step) => written.push(step),
+            Step::Savepoint(_) => {}
+        }
+    }
+    if !written.is_empty() {
+        failed.extend(store.close_steps(&written).err().map(SqlError::from));
+    }
+    failed
 }
 
 /// Undoes definitions, the last first. The first that fails ends it.
@@ -252,6 +282,18 @@ impl Undo {
                 let delete = |key: &Vec<u8>| store.delete(&now, key, Expect::Anything, store.now()).map(drop);
                 Ok(keys.iter().try_for_each(delete)?)
             }
+            Self::IndexRenamed { table, before, now, key_name } => {
+                let Some(table) = undone.current(store, &table) else { return Ok(()) };
+                store.alter_table(table.name(), &mut |def| {
+                    let own = def.indexes.iter_mut().find(|index| index.name.eq_ignore_ascii_case(&now));
+                    match (own, &before) {
+                        (Some(index), Some(before)) => index.name.clone_from(before),
+                        _ => def.key_name.clone_from(&key_name),
+                    }
+                    Ok(())
+                })?;
+                Ok(())
+            }
             Self::View(name) => Ok(store.drop_view(&name)?),
             Self::ViewGone(mut view) => {
                 // One that was replaced keeps the privileges of now.
@@ -262,9 +304,21 @@ impl Undo {
             }
             Self::Routine(name) => Ok(store.drop_routine(&name)?),
             Self::RoutineRenamed(name, before) => Ok(store.rename_routine(&name, &before)?),
-            Self::RoutineGone(routine) => Ok(store.create_routine(*routine, true)?),
+            Self::RoutineGone(routine) => {
+                // One of the name that is another's stays.
+                let is_it = |now: &Arc<RoutineDef>| now.id == routine.id;
+                let replace = store.catalog().routine(&routine.name).is_some_and(is_it);
+                Ok(store.create_routine(*routine, replace)?)
+            }
             Self::Server(name, before) => {
-                Ok(store.change_server(&name, &mut |_| Ok(before.as_deref().cloned()))?)
+                let before = before.as_deref();
+                // One of the name that is another's stays.
+                let is_other = |now: &ServerDef| before.is_some_and(|before| before.id != now.id);
+                let taken =
+                    || DdlError { state: "42710", message: format!("server \"{name}\" already exists") };
+                Ok(store.change_server(&name, &mut |now| {
+                    if now.is_some_and(is_other) { Err(taken()) } else { Ok(before.cloned()) }
+                })?)
             }
             Self::Enum(name) => Ok(store.drop_enum(&name)?),
             Self::EnumGone(own) => Ok(store.create_enum(EnumDef::clone(&own))?),

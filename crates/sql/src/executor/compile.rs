@@ -15,6 +15,7 @@ use crate::plan::explain::{EXPLAIN, Explained, Form};
 use crate::plan::{General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
+use crate::tell::Tells;
 use crate::text::explain::Explain;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::write;
@@ -49,7 +50,13 @@ impl Executor {
         let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
         check_populated(&self.core.catalog, &translated.reads, NESTED_VIEWS_MAX)?;
         let needs = Needs::of(&self.core, &translated);
+        // A stage that gave up may not have said so, and what it found is not all.
+        self.core.sight.check_stage()?;
+        let mut tells = None;
         let mut plan = if let Some(write) = translated.take_write() {
+            if self.core.catalog.has_told() {
+                tells = Tells::of(&self.core.catalog, &write, sql, chosen);
+            }
             self.compile_write(kind, write)
                 .map_err(|error| self.core.about_routine(write::placed(error, sql), sql))?
         } else {
@@ -60,7 +67,8 @@ impl Executor {
         if let Plan::Explained(explained) = &mut plan {
             explained.note_planning(self.core.store.clock().precise_ns().saturating_sub(began));
         }
-        Ok(Prepared::translated(plan, translated, needs, sql, chosen))
+        self.core.sight.check_stage()?;
+        Ok(Prepared::translated(plan, translated, needs, sql, chosen).telling(tells))
     }
 
     /// The plan of a statement that reads, in SQLite's words.

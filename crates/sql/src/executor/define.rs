@@ -1,11 +1,8 @@
 //! Definitions of a session: `CREATE`, `ALTER`, `DROP`, and `DO`, which has several of them.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use pgcatalog::system;
-use sqlite::Policy;
-use sqlite::limits::PROGRESS_OPERATIONS;
 use sqltext::block;
 use sqltext::definition::{CreateRule, Definition, Name, What};
 use store::{Table, WriteSet};
@@ -18,6 +15,7 @@ use crate::limits::UNDONE_ROWS_MAX;
 use crate::rule;
 use crate::session::Session;
 use crate::text::kind::StatementKind;
+use crate::told::{Told, ToldRows};
 
 impl Executor {
     /// A definition takes effect at once, within a transaction too.
@@ -32,11 +30,10 @@ impl Executor {
         session: &mut Session,
         carry_out: impl FnOnce(&mut Self, &mut Session) -> T,
     ) -> T {
-        if session.block.is_none() {
-            return carry_out(self, session);
-        }
+        let Some(block) = &session.block else { return carry_out(self, session) };
+        let of = block.undoing.transaction();
         let store = Arc::clone(&self.core.store);
-        let (result, step) = store.define_in_transaction(|| carry_out(self, session));
+        let (result, step) = store.define_in_transaction(of, || carry_out(self, session));
         if let Some(block) = &mut session.block {
             block.undoing.add_written(&store, step);
         }
@@ -104,10 +101,7 @@ impl Executor {
             if let Some((made, replace)) = made {
                 return define::routine::create(core, made, replace);
             }
-            let sight = Rc::clone(&core.sight);
-            let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
-            let run = || define::run(core, &definition).map_err(|error| core.about_routine(error, sql));
-            store::stoppable(Rc::new(must_stop), run)
+            define::run(core, &definition).map_err(|error| core.about_routine(error, sql))
         })?;
         let emptied = match definition.what {
             What::Truncate(truncate) => truncate.names,
@@ -155,6 +149,7 @@ impl Executor {
         if skipped {
             return Ok(Done::of_nobody(tag));
         }
+        self.tell_emptied(session, emptied);
         if let Some(block) = &mut session.block {
             emptied
                 .iter()
@@ -184,6 +179,17 @@ impl Executor {
             Some(Fill::Refresh { view, created }) => self.fill_view(session, &view, created),
             None => Ok(Done { invalidated, ..Done::of_nobody(tag) }),
         }
+    }
+
+    /// A table that was emptied is so at once, within a transaction too.
+    fn tell_emptied(&self, session: &mut Session, emptied: &[Name]) {
+        let told = emptied
+            .iter()
+            .filter_map(|name| self.core.catalog.table(&name.text))
+            .filter(|table| table.is_told() && !session.is_silent())
+            .map(|table| Told::new(table, ToldRows::All))
+            .collect();
+        session.tell_all(told);
     }
 
     /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use dialect::Chosen;
+use pgcatalog::began;
 use sqltext::Tree;
 use sqltext::literals::StatementText;
 use store::definition::SqlType;
@@ -17,7 +18,7 @@ use crate::error::SqlError;
 use crate::meter;
 use crate::prepared::{self, Prepared};
 use crate::session::{Session, TransactionStatus};
-use crate::table::{Cancel, Sight};
+use crate::table::Sight;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::transaction::ending;
 
@@ -36,10 +37,11 @@ impl Executor {
         self.refresh()?;
         self.choose_executor(session);
         let timeout = session.statement_timeout(self.core.limits.statement_timeout);
-        self.core.sight.start_watch(&self.core.limits, timeout, &Cancel::new());
+        self.core.sight.start_watch(&self.core.limits, timeout, session.cancel());
         let heap_bytes = self.core.limits.heap_bytes_max;
         let policy = Rc::<Sight>::clone(&self.core.sight);
         let result = meter::statement(policy, heap_bytes, || self.described(sql, parameter_types));
+        began::end();
         result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
     }
 

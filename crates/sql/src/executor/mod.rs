@@ -5,6 +5,7 @@ mod call;
 mod compile;
 mod define;
 mod describe;
+mod named;
 mod opened;
 mod parts;
 mod refresh;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 use dialect::Chosen;
 use dialect::lateral::LATERAL;
 use pgcatalog::function::like::{self, LikeStyle};
-use pgcatalog::sequence;
 use pgcatalog::system::{Server, System, sequence_tables};
+use pgcatalog::{began, sequence};
 use rapidhash::fast::RapidHasher;
 use sqlite::Connection;
 use sqltext::literals::StatementText;
@@ -212,12 +213,16 @@ impl Executor {
         session.set_effects(Vec::new());
         let timeout = session.statement_timeout(self.core.limits.statement_timeout);
         self.core.sight.start_watch(&self.core.limits, timeout, cancel);
+        if let Some(us) = session.began_us() {
+            began::resume(us);
+        }
         let heap_bytes = self.core.limits.heap_bytes_max;
         self.core.sight.set_facts(session.facts);
         let policy = Rc::<Sight>::clone(&self.core.sight);
-        sequence::begin(session.asker().identity);
+        sequence::begin(session.asker().identity, session.read_only());
         let result =
             meter::statement(policy, heap_bytes, || self.run_current(session, text, parameters, out));
+        began::end();
         session.facts = self.core.sight.facts();
         if let Some(given) = sequence::end() {
             session.note_numbers(given);

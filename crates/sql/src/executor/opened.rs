@@ -168,7 +168,7 @@ impl Executor {
         let Some(prepared) = cache.get(key) else { return Ok(None) };
         let Ok(converted) = prepared.converted(core, &values) else { return Ok(None) };
         let values = converted.as_deref().unwrap_or(&values);
-        let run = core.run_with(session, prepared, |core, prepared| {
+        let run = core.run_with(session, prepared, values, |core, prepared| {
             prepared.plan_mut().run(core, Given::Parameters(values), out)
         });
         run.map(Some)

@@ -1,12 +1,13 @@
 //! `CREATE FUNCTION` and `CREATE PROCEDURE`: the body is compiled here, so its mistakes are reported here. The names of
 //! parameters become numbers.
 
-use std::ops::Range;
-
 use sqltext::definition::{CreateRoutine, Name, Parameter, ReturnType, RoutineBody};
 use store::definition::{Returns, RoutineDef, RoutineParameter, RoutineStatement, SqlType, ViewColumn};
 
 use super::Executor;
+use super::named::{
+    Known, all_qualified, greatest_number, number_of, replaced, with_numbers, with_numbers_in_rows,
+};
 use crate::define::routine::unknown;
 use crate::define::typed_column;
 use crate::error::{SqlError, state};
@@ -15,13 +16,7 @@ use crate::prepared::Prepared;
 use crate::text::call::Call;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::split::split_statements;
-use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
-
-/// What a body's statements may name.
-struct Known {
-    names: Vec<String>,
-    types: Vec<Option<SqlType>>,
-}
+use crate::text::token::{Token, Tokens, quoted_name, unquoted};
 
 /// A statement of a body, with its plan if it is no call.
 struct Bound {
@@ -54,6 +49,7 @@ impl Executor {
         }
         let parameters = self.parameters(&wanted.parameters)?;
         let known = Known {
+            function: own_name(name).to_owned(),
             names: inputs(&parameters).map(|own| own.name.clone()).collect(),
             types: inputs(&parameters).map(|own| SqlType::of_oid(own.ty)).collect(),
         };
@@ -161,7 +157,7 @@ impl Executor {
                 return Err(unknown("procedure", &call.name));
             };
             let called = routine.returns.as_ref().map(|returns| returns.columns.clone());
-            let sql = with_numbers(&sql, &known.names);
+            let sql = with_numbers(&sql, known);
             let parameters = greatest_number(&sql);
             let statement = RoutineStatement { sql, parameters };
             return Ok(Bound { statement, prepared: None, called });
@@ -171,7 +167,7 @@ impl Executor {
                 Tokens::new(&sql).next().map(|token| token.text.to_ascii_uppercase()).unwrap_or_default();
             return Err(SqlError::not_supported(format!("{word} in a function or procedure")));
         }
-        sql = with_numbers_in_rows(&sql, &known.names);
+        sql = with_numbers_in_rows(&sql, known);
         // Each round puts a number in the place of a name.
         for _ in 0..=Tokens::new(&sql).count() {
             match self.prepare(kind, &sql, &known.types, None) {
@@ -184,7 +180,7 @@ impl Executor {
                     let statement = RoutineStatement { sql, parameters };
                     return Ok(Bound { statement, prepared: Some(prepared), called: None });
                 }
-                Err(error) => match self.numbered(kind, &sql, &error, &known.names) {
+                Err(error) => match self.numbered(kind, &sql, &error, known) {
                     Some(next) => sql = next,
                     None => return Err(unplaced(error)),
                 },
@@ -195,7 +191,12 @@ impl Executor {
 
     /// The statement with a number in the place of the name that an error is about, if a parameter has it. Where a
     /// column has it, too, only the place says which of both is meant.
-    fn numbered(&self, kind: StatementKind, sql: &str, error: &SqlError, names: &[String]) -> Option<String> {
+    fn numbered(&self, kind: StatementKind, sql: &str, error: &SqlError, known: &Known) -> Option<String> {
+        if error.state == state::UNKNOWN_COLUMN && known.is_meant_by(error) {
+            // No column is called so, wherever it stands.
+            return Some(all_qualified(sql, known)).filter(|numbered| numbered != sql);
+        }
+        let names = &known.names;
         let character = error.position.filter(|_| error.state == state::UNKNOWN_COLUMN)?.checked_sub(1)?;
         let start = sql.char_indices().nth(character)?.0;
         let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
@@ -399,61 +400,6 @@ fn texts_of(body: &RoutineBody) -> Vec<String> {
         RoutineBody::Return(expression) => vec![format!("SELECT {expression}")],
         RoutineBody::Atomic(statements) => statements.clone(),
     }
-}
-
-fn number_of(token: &Token<'_>, names: &[String]) -> Option<usize> {
-    let name = unquoted(token.text);
-    names.iter().position(|own| !own.is_empty() && own.eq_ignore_ascii_case(&name))
-}
-
-/// The arguments of a call with numbers in the places of names: there is no column there.
-fn with_numbers(sql: &str, names: &[String]) -> String {
-    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
-    let begin = tokens.iter().position(|token| token.is_sign("(")).unwrap_or(tokens.len());
-    replaced(sql, &tokens, begin..tokens.len(), |token| number_of(token, names))
-}
-
-/// The same of the rows of an `INSERT`, where there is no column, either.
-fn with_numbers_in_rows(sql: &str, names: &[String]) -> String {
-    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
-    let inserts = tokens.first().is_some_and(|first| first.is("INSERT"));
-    let begin = tokens.iter().position(|token| token.is("VALUES"));
-    let Some(begin) = begin.filter(|_| inserts && !tokens.iter().any(|token| token.is("SELECT"))) else {
-        return sql.to_owned();
-    };
-    let is_behind = |token: &Token<'_>| token.is_any(&["ON", "RETURNING"]);
-    let end = tokens[begin..].iter().position(is_behind).map_or(tokens.len(), |end| begin + end);
-    replaced(sql, &tokens, begin..end, |token| number_of(token, names))
-}
-
-/// A text with numbers in the places of some of its names.
-fn replaced(
-    sql: &str,
-    tokens: &[Token<'_>],
-    among: Range<usize>,
-    number: impl Fn(&Token<'_>) -> Option<usize>,
-) -> String {
-    let (mut out, mut done) = (String::new(), 0);
-    for at in among {
-        let token = &tokens[at];
-        let is_word = matches!(token.kind, Kind::Word | Kind::Quoted);
-        let is_part = at.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(|last| last.is_sign("."));
-        let means_more = tokens
-            .get(at + 1)
-            .is_some_and(|next| ["(", ".", "=>", ":="].iter().any(|sign| next.is_sign(sign)));
-        let Some(number) = number(token).filter(|_| is_word && !is_part && !means_more) else { continue };
-        out.push_str(&sql[done..token.start]);
-        out.push('$');
-        out.push_str(&(number + 1).to_string());
-        done = token.end();
-    }
-    out.push_str(&sql[done..]);
-    out
-}
-
-fn greatest_number(sql: &str) -> usize {
-    let number = |token: Token<'_>| token.text.strip_prefix('$')?.parse().ok();
-    Tokens::new(sql).filter_map(number).max().unwrap_or(0)
 }
 
 fn bad(message: impl Into<String>) -> SqlError {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use store::Table;
 use store::definition::ColumnKind;
 use store::scalar::{has_form, numeric};
-use store::value::{Affinity, Value, ValueRef};
+use store::value::{Affinity, NAN, Value, ValueRef};
 
 /// What to look for.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +80,7 @@ pub(crate) fn bound(kind: ColumnKind, value: Value, literal: bool) -> Option<Val
 fn number(kind: ColumnKind, value: Value) -> Sought {
     let value = value.with_affinity(Affinity::Numeric);
     let candidate = match (kind, &value) {
+        (ColumnKind::Real, Value::Text(text)) if text == NAN => value.clone(),
         (_, Value::Text(_) | Value::Blob(_) | Value::Null) => return Sought::Nothing,
         #[expect(
             clippy::cast_possible_truncation,

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use dialect::lateral::LATERAL;
 use pgcatalog::function::{self, Caller, Now};
-use pgcatalog::system;
+use pgcatalog::{began, system};
 use sqlite::limits::PROGRESS_OPERATIONS;
 use sqlite::{Action, LentView, Policy};
+use store::patience::Watch as _;
 use store::value::Value;
 use store::{Clock, Renewal, Store, Table, View};
 
@@ -111,10 +112,6 @@ pub(crate) struct Sight {
     picked: RefCell<Vec<Vec<u8>>>,
     /// Why a cursor failed, in better words than SQLite can carry.
     failure: RefCell<Option<SqlError>>,
-    /// When the statement began, in nanoseconds of the store's clock.
-    began_ns: Cell<u64>,
-    /// The same in microseconds since 1970, when somebody has asked: most statements do not.
-    now_us: Cell<Option<u64>>,
     /// What the session's statements wrote so far.
     facts: Cell<Facts>,
     /// Tables that statements may read, in lower case.
@@ -152,8 +149,6 @@ impl Sight {
             lists: Default::default(),
             picked: RefCell::default(),
             failure: RefCell::default(),
-            began_ns: Cell::new(0),
-            now_us: Cell::new(None),
             facts: Cell::default(),
             known: RefCell::default(),
             reads: RefCell::default(),
@@ -291,8 +286,7 @@ impl Sight {
         let timeout = timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         let clock = self.store.clock();
         let now_ns = clock.now_ns();
-        self.began_ns.set(now_ns);
-        self.now_us.set(None);
+        began::begin(now_ns);
         self.watch
             .deadline_ns
             .set(timeout.map(|timeout| now_ns.saturating_add(timeout).saturating_add(clock.lag_ns())));
@@ -317,6 +311,14 @@ impl Sight {
         Ok(())
     }
 
+    /// The same behind a stage that took steps of the watch: its work is no operation.
+    pub(crate) fn check_stage(&self) -> Result<(), SqlError> {
+        match self.must_stop(0).then(|| self.take_failure()).flatten() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
     fn stop(&self, reason: &'static str) -> bool {
         self.watch.stopped_by.set(Some(reason));
         true
@@ -325,12 +327,8 @@ impl Sight {
 
 impl Caller for Sight {
     fn now(&self) -> Now {
-        let now_us = self.now_us.get().unwrap_or_else(|| {
-            let clock = self.store.clock();
-            let since_ns = clock.now_ns().saturating_sub(self.began_ns.get());
-            clock.unix_us().saturating_sub(since_ns / 1_000)
-        });
-        self.now_us.set(Some(now_us));
+        let clock = self.store.clock();
+        let now_us = began::statement_us(clock).unwrap_or_else(|| clock.unix_us());
         Now { us: i64::try_from(now_us).unwrap_or(0) }
     }
 
@@ -374,7 +372,9 @@ impl Policy for Sight {
             Action::Other => false,
         }
     }
+}
 
+impl store::patience::Watch for Sight {
     fn must_stop(&self, operations: u64) -> bool {
         let watch = &self.watch;
         if let Some(mut rest) = watch.rest.get() {

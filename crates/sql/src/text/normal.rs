@@ -1,5 +1,7 @@
 //! A statement's text with its literals taken out: what is counted as one statement.
 
+use sqltext::secret::is_password_word;
+
 use super::token::{Kind, Token, Tokens};
 use crate::limits::NORMALIZED_BYTES_MAX;
 
@@ -18,6 +20,8 @@ pub fn normalized(sql: &str) -> String {
             out.push(' ');
         }
         match token.kind {
+            // A password in quotes for names is none, and is not shown either.
+            Kind::Quoted if before.is_some_and(|before| is_password_word(before.text)) => value(&mut out),
             Kind::Text | Kind::Foreign | Kind::Blob | Kind::Number | Kind::Parameter => value(&mut out),
             Kind::Word => out.push_str(&token.text.to_ascii_lowercase()),
             _ => out.push_str(token.text),

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use engine::SettingFacts;
 
-use super::{ALL, Address, Setting, SettingError, Value};
+use super::{ALL, Address, Kind, Setting, SettingError, Value};
 
 /// What one place gives: texts by the setting's name, each with words that say where it stood.
 pub(crate) type Given = BTreeMap<&'static str, (String, String)>;
+
+/// What the place of a setting begins with that a word behind memcached's `-o` gave.
+pub(super) const EXTENDED_FLAG: &str = "the flag -o ";
 
 /// A checked value for every setting.
 #[derive(Debug, Clone)]
@@ -60,6 +63,11 @@ impl Chosen {
         self.values.get(setting.name).is_some_and(|choice| choice.given)
     }
 
+    /// Whether a word behind memcached's `-o` gave it.
+    pub(crate) fn is_given_by_word(&self, setting: &Setting) -> bool {
+        self.values.get(setting.name).is_some_and(|choice| choice.place.starts_with(EXTENDED_FLAG))
+    }
+
     /// The number of a number, count or size.
     pub(crate) fn number(&self, setting: &Setting) -> u64 {
         self.value(setting).number()
@@ -107,12 +115,17 @@ impl Chosen {
             let choice = self.values.get(setting.name)?;
             Some(SettingFacts {
                 name: setting.name.to_owned(),
-                setting: choice.text.clone(),
+                setting: match setting.kind {
+                    // Whoever reads it there counts in its unit, as for PostgreSQL's own settings.
+                    Kind::Mebibytes { .. } => choice.value.number().to_string(),
+                    _ => choice.text.clone(),
+                },
                 unit: None,
                 default: setting.default.to_owned(),
                 source: choice.place.clone(),
                 description: setting.help.to_owned(),
                 category: setting.section.title().to_owned(),
+                private: matches!(setting.kind, Kind::Path { .. }),
             })
         };
         ALL.iter().filter_map(shown).collect()

@@ -1,5 +1,6 @@
 //! The configuration file: TOML, one `name = value` a line.
 
+use store::definition::{OPTIONS, nearest};
 use toml::Value as Toml;
 
 use super::chosen::Given;
@@ -24,7 +25,7 @@ pub(crate) fn parse(path: &str, text: &str) -> Result<Given, SettingError> {
                 name: name.clone(),
                 place,
                 given: value.to_string(),
-                allowed: unknown(name),
+                allowed: unknown(name, value),
             });
         };
         let Some(text) = written(value) else {
@@ -49,42 +50,39 @@ fn written(value: &Toml) -> Option<String> {
     }
 }
 
-/// ` line N` of the assignment, for the message.
+/// ` line N` of the assignment or the section, for the message.
 fn line_of(text: &str, name: &str) -> String {
     let assigns = |line: &str| {
-        let line = line.trim_start();
-        line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
+        let (line, ends) = match line.trim_start().strip_prefix('[') {
+            Some(section) => (section.trim_start_matches(['[', ' ']), [']', '.']),
+            None => (line.trim_start(), ['=', '.']),
+        };
+        line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(ends))
     };
     text.lines().position(assigns).map_or_else(String::new, |index| format!(" line {}", index + 1))
 }
 
-/// What to say of a name that is none: the nearest one, if one is near.
-fn unknown(name: &str) -> String {
-    match nearest(name) {
+/// What to say of a name that is none: what it is elsewhere, or the nearest one, if one is near.
+fn unknown(name: &str, value: &Toml) -> String {
+    if value.is_table() {
+        return "the file has no sections; write each setting as name = value, without a line in brackets"
+            .to_owned();
+    }
+    if OPTIONS.iter().any(|option| option.name == name) {
+        return format!(
+            "{name} is an option of a table: CREATE TABLE ... WITH ({name} = ...), or ALTER TABLE ... SET ({name} = ...)"
+        );
+    }
+    match nearest(name, names()) {
         Some(near) => format!("there is no such setting; did you mean {}?", near.name),
         None => "there is no such setting; --print-config lists them".to_owned(),
     }
 }
 
-/// The setting whose name is nearest, if one is near.
-pub(crate) fn nearest(name: &str) -> Option<&'static Setting> {
-    let nearest = ALL.iter().min_by_key(|setting| (distance(name, setting.name), setting.name))?;
-    (distance(name, nearest.name) <= 3).then_some(*nearest)
-}
-
-/// How many letters to add, drop or change to turn one word into the other.
-fn distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.bytes().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, b) in right.bytes().enumerate() {
-            let changed = corner + usize::from(a != b);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[right.len()]
+/// Every name by which somebody may look for a setting: ours, and memcached's.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static Setting)> {
+    let own = ALL.iter().map(|setting| (setting.name, *setting));
+    own.chain(ALL.iter().flat_map(|setting| setting.aliases.iter().map(|alias| (*alias, *setting))))
 }
 
 #[cfg(test)]
@@ -108,6 +106,20 @@ mod tests {
             (
                 "\nprot = 1",
                 "prot: '1' (from f line 2) is not allowed; there is no such setting; did you mean port?",
+            ),
+            (
+                "memory_limit = 64",
+                "memory_limit: '64' (from f line 1) is not allowed; there is no such setting; did you mean memory_mb?",
+            ),
+            (
+                "\n[connections]\nport = 1",
+                "connections: '{ port = 1 }' (from f line 2) is not allowed; the file has no sections; write each setting as \
+                 name = value, without a line in brackets",
+            ),
+            (
+                "ttl = 5",
+                "ttl: '5' (from f line 1) is not allowed; ttl is an option of a table: CREATE TABLE ... WITH (ttl = ...), \
+                 or ALTER TABLE ... SET (ttl = ...)",
             ),
             (
                 "encryption = 'high'",

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use store::definition::nearest;
 
 use super::chosen::Given;
 use crate::top;
 
-use super::{ALL, Kind, Section, Setting, memcached, of_section};
+use super::{ALL, Kind, Section, Setting, file, memcached, of_section};
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(crate) enum Request {
 
 /// Reads a command line, the program's name first. The error is clap's: it also carries `--help` and `-V`.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, clap::Error> {
-    let matches = command().try_get_matches_from(arguments)?;
+    let matches = command().try_get_matches_from(arguments).map_err(suggest)?;
     if let Some((top::NAME, asked)) = matches.subcommand() {
         return Ok(Request::Top(asked.clone()));
     }
@@ -44,9 +46,28 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     }
     let mut given: Given = ALL.iter().filter_map(|setting| given_by(setting, &matches)).collect();
     let ignored = memcached::take(&matches, &mut given)
-        .map_err(|why| command().error(clap::error::ErrorKind::ValueValidation, why))?;
+        .map_err(|why| command().error(ErrorKind::ValueValidation, why))?;
     let config = matches.get_one::<PathBuf>("config").cloned();
     Ok(Request::Serve { given, config, ignored, background: memcached::wants_background(&matches) })
+}
+
+/// Names the flag nearest to one that does not exist, as `--help` writes it. Clap's own choice may be a name that is
+/// understood and not shown, or a flag that begins alike.
+fn suggest(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    error.remove(ContextKind::SuggestedArg);
+    let command = command();
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return error };
+    let shown = command.get_arguments().filter_map(Arg::get_long).map(|long| (long, long.to_owned()));
+    let aliases = file::names().map(|(name, setting)| (name, setting.flag()));
+    let word = wrong.trim_start_matches('-').to_owned();
+    if let Some(near) = nearest(&word, shown.chain(aliases)) {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{near}")));
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(command.clone().render_usage()));
+    }
+    error
 }
 
 fn given_by(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static str, (String, String))> {
@@ -166,6 +187,25 @@ mod tests {
     fn refusal(words: &[&str]) -> Option<String> {
         let words = std::iter::once("sqlcached").chain(words.iter().copied()).map(Into::into);
         parse(words).err().map(|error| error.to_string())
+    }
+
+    /// Clap knew `--memory_mb` and `--sql_port` only, which no help shows.
+    #[test]
+    fn a_flag_that_does_not_exist_names_the_nearest_as_the_help_writes_it() {
+        for (wrong, near) in [
+            ("--memroy=64", Some("--memory-mb")),
+            ("--memory", Some("--memory-mb")),
+            ("--memory-limt=64", Some("--memory-mb")),
+            ("--sqlport=1", Some("--sql-port")),
+            ("--prot=1", Some("--port")),
+            ("--max-conns=5", Some("--max-connections")),
+            ("--daemn", Some("--daemon")),
+            ("--frobnicate", None),
+        ] {
+            let said = refusal(&[wrong]).unwrap();
+            let tip = said.split_once("exists: '").and_then(|(_, rest)| rest.split('\'').next());
+            assert_eq!(tip, near, "{said}");
+        }
     }
 
     /// Each flag of `memcached --help`, as Debian's unit, the container image and old scripts give them.

@@ -5,6 +5,7 @@
 //! `-Y`, `-Z`) are settings: a daemon must not start without a protection that its operator asked for.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use store::definition::nearest;
 
 use super::chosen::Given;
 use super::{ALL, Kind, Setting};
@@ -299,7 +300,10 @@ fn extended(option: &str, given: &mut Given) -> Result<Option<String>, String> {
     let known = positive(name)
         .or_else(|| name.strip_prefix("no_").and_then(positive).filter(|word| word.form.has_opposite()));
     let Some(word) = known else {
-        return Err(format!("-o {name}: memcached has no such option; see docs/settings.md"));
+        let near = nearest(name, EXTENDED.iter().map(|word| (word.name, word.name)));
+        let advice =
+            near.map_or_else(|| "see docs/settings.md".to_owned(), |near| format!("did you mean {near}?"));
+        return Err(format!("-o {name}: memcached has no such option; {advice}"));
     };
     settle(&format!("-o {name}"), (word.form, word.meaning), value, given)
 }

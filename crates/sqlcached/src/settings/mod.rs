@@ -360,7 +360,7 @@ pub(crate) static MEMORY_MB: Setting = Setting {
     letter: Some('m'),
     aliases: &["memory-limit"],
     opposite: None,
-    kind: Kind::Number { min: 1, max: 16 << 20 },
+    kind: Kind::Mebibytes { min: 1, max: 16 << 20 },
     default: "64",
     reloadable: false,
     section: Section::Memory,

@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Count { max: u64 },
     /// Bytes: `1048576`, `512k`, `1 MB`, `64 MiB`.
     Size { min: u64, max: u64 },
+    /// Memory in MiB: `64`, or with a unit `64 MB`, `1 GB`; memcached counts so.
+    Mebibytes { min: u64, max: u64 },
     /// A span of time: `500ms`, `30s`, `5 min`, `1.5 h`; a plain number is milliseconds, as in PostgreSQL.
     Time { min: u64, max: u64 },
     /// The same, where -1 is no time at all.
@@ -112,6 +114,9 @@ impl Kind {
             Self::Size { min, max } => {
                 units::size_bytes(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
+            Self::Mebibytes { min, max } => {
+                mebibytes(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
             Self::Time { min, max } => {
                 units::time_ms(text, 1).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
@@ -137,6 +142,9 @@ impl Kind {
             Self::Size { min, max } => {
                 format!("a size from {} to {}, in bytes or as 512 kB, 64 MB, 1 GB", size(*min), size(*max))
             }
+            Self::Mebibytes { min, max } => {
+                format!("a number of MiB from {min} to {max}, or a size of whole MiB as 64 MB, 1 GB")
+            }
             Self::Time { max, .. } => {
                 format!("a time up to {}, in milliseconds or as 30 s, 5 min, 1.5 h", time(*max))
             }
@@ -161,7 +169,7 @@ impl Kind {
     pub(crate) fn placeholder(&self) -> &'static str {
         match self {
             Self::Number { .. } | Self::Count { .. } | Self::Port => "NUMBER",
-            Self::Size { .. } => "SIZE",
+            Self::Size { .. } | Self::Mebibytes { .. } => "SIZE",
             Self::Time { .. } | Self::TimeOrNever { .. } => "TIME",
             Self::Addresses => "ADDRESSES",
             Self::Path { .. } => "PATH",
@@ -176,7 +184,10 @@ impl Kind {
 
     /// Whether the file writes the value without quotes.
     pub(crate) fn is_bare(&self) -> bool {
-        matches!(self, Self::Number { .. } | Self::Count { .. } | Self::Port | Self::Switch)
+        matches!(
+            self,
+            Self::Number { .. } | Self::Mebibytes { .. } | Self::Count { .. } | Self::Port | Self::Switch
+        )
     }
 }
 
@@ -198,6 +209,15 @@ fn number(text: &str) -> Option<u64> {
         return None;
     }
     text.parse().ok()
+}
+
+/// A number without a unit counts MiB.
+fn mebibytes(text: &str) -> Option<u64> {
+    number(text).or_else(|| {
+        let has_unit = text.contains(|letter: char| letter.is_ascii_alphabetic());
+        let bytes = units::size_bytes(text).filter(|bytes| has_unit && bytes.is_multiple_of(1 << 20))?;
+        Some(bytes >> 20)
+    })
 }
 
 fn addresses(text: &str) -> Option<Vec<Address>> {
@@ -289,6 +309,7 @@ mod tests {
     const PORT: Kind = Kind::Port;
     const SIZE: Kind = Kind::Size { min: 1024, max: 128 << 20 };
     const TIME: Kind = Kind::Time { min: 0, max: 3_600_000 };
+    const MEMORY: Kind = Kind::Mebibytes { min: 1, max: 1 << 24 };
 
     #[test]
     fn numbers_sizes_and_times() {
@@ -318,6 +339,14 @@ mod tests {
             (TIME, "10 mins", Some(600_000)),
             (TIME, "1 day", None),
             (SIZE, "64 MiB", Some(64 << 20)),
+            (MEMORY, "64", Some(64)),
+            (MEMORY, "256MB", Some(256)),
+            (MEMORY, "1.5 GiB", Some(1_536)),
+            (MEMORY, "64m", Some(64)),
+            (MEMORY, "1000 kB", None),
+            (MEMORY, "64.0", None),
+            (MEMORY, "0", None),
+            (MEMORY, "-5", None),
         ] {
             assert_eq!(kind.parse(text).ok().map(|value| value.number()), expected, "{text:?}");
         }

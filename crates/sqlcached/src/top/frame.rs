@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::source::{News, Sample, TableFigures};
+use crate::span::span;
 
 /// Columns and lines of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +120,9 @@ impl View {
         let state = match (&self.lost, &self.last) {
             (Some(why), _) => format!("DISCONNECTED: {why}; asking again"),
             (None, None) => "connecting".to_owned(),
-            (None, Some(sample)) => format!("up {}", span(sample.uptime_s)),
+            (None, Some(sample)) => {
+                format!("up {}", span(Duration::try_from_secs_f64(sample.uptime_s).unwrap_or_default()))
+            }
         };
         let mut lines = vec![format!("sqlcached {}  {state}", self.title)];
         if let Some(sample) = &self.last {
@@ -254,16 +257,6 @@ fn bytes(number: i64) -> String {
     }
 }
 
-fn span(seconds: f64) -> String {
-    let whole = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
-    let (days, hours, minutes) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes} min {} s", whole % 60),
-        (0, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
@@ -271,7 +264,7 @@ mod tests {
     use super::super::source::now;
 
     use super::super::source::{Invalidation, Sample, Second, TableFigures};
-    use super::{Order, Size, View, bytes, count, span};
+    use super::{Order, Size, View, bytes, count};
 
     fn sample(begun: Instant, second: u64, tables: &[(&str, i64, i64)]) -> Sample {
         let figures = |&(name, rows, hits): &(&str, i64, i64)| TableFigures {
@@ -358,6 +351,5 @@ mod tests {
     fn figures_are_short() {
         assert_eq!(["7", "9999", "12.3k", "4.6M"], [7.0, 9_999.0, 12_345.0, 4_600_000.0].map(count));
         assert_eq!(["12 B", "1.5 KiB", "64.0 MiB"], [12, 1_536, 64 << 20].map(bytes));
-        assert_eq!(["1 min 5 s", "2 h 3 min", "3 d 4 h"], [65.0, 7_380.0, 273_700.0].map(span));
     }
 }

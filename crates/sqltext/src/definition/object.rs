@@ -168,10 +168,8 @@ impl Reader<'_, '_> {
                 self.expect_word("ON")?;
                 Commented::Constraint(self.object()?, name)
             }
-            "TYPE" | "SEQUENCE" => {
-                self.object()?;
-                Commented::Other
-            }
+            "TYPE" => Commented::Object(ObjectKind::Enum, self.object()?),
+            "SEQUENCE" => Commented::Object(ObjectKind::Sequence, self.object()?),
             _ => {
                 self.name()?;
                 Commented::Other

@@ -24,17 +24,26 @@ pub struct Rights {
     pub writes: bool,
     /// Counters, settings, and what other sessions do: `pg_monitor`.
     pub monitors: bool,
+    /// Settings that tell where files are may be read: `pg_read_all_settings`.
+    pub settings: bool,
     /// Other sessions' statements may be cancelled: `pg_signal_backend`.
     pub signals: bool,
 }
 
 impl Rights {
     /// Those of a superuser.
-    pub const ALL: Self = Self { superuser: true, reads: true, writes: true, monitors: true, signals: true };
+    pub const ALL: Self =
+        Self { superuser: true, reads: true, writes: true, monitors: true, settings: true, signals: true };
 
     /// Those of a role that was given nothing.
-    pub const NONE: Self =
-        Self { superuser: false, reads: false, writes: false, monitors: false, signals: false };
+    pub const NONE: Self = Self {
+        superuser: false,
+        reads: false,
+        writes: false,
+        monitors: false,
+        settings: false,
+        signals: false,
+    };
 
     /// The privileges that they are on every table.
     pub fn on_every_table(self) -> Privileges {

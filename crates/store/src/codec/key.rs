@@ -6,7 +6,7 @@ use super::{CorruptRow, PayloadShape, ValueTooLong};
 use crate::definition::{ColumnKind, TableDef};
 use crate::limits::KEY_COLUMNS_AT_HAND;
 use crate::scalar::numeric::{self, Modifier};
-use crate::value::{Value, ValueRef, text_or_blob};
+use crate::value::{NAN, Value, ValueRef, text_or_blob};
 
 /// What stands between the parts of a composite key in memcached text.
 pub(super) const SEPARATOR: u8 = b':';
@@ -216,7 +216,8 @@ fn canonical(kind: ColumnKind, value: ValueRef<'_>, column: usize) -> Result<Val
         (_, Real(real)) if real.is_nan() => return Err(KeyError::Null { column }),
         (ColumnKind::Any, Real(real)) => equal_integer(real).map_or(Real(real), Integer),
         (ColumnKind::Real, Real(real)) => Real(positive_zero(real)),
-        (ColumnKind::Integer | ColumnKind::Any, Integer(_))
+        (ColumnKind::Real, Text(NAN))
+        | (ColumnKind::Integer | ColumnKind::Any, Integer(_))
         | (ColumnKind::Any | ColumnKind::Text | ColumnKind::Numeric, Text(_))
         | (ColumnKind::Any | ColumnKind::Blob, Blob(_)) => value,
         (ColumnKind::Text, Blob(bytes)) => text_or_blob(bytes),
@@ -268,6 +269,9 @@ fn parse_integer(part: &[u8]) -> Option<ValueRef<'static>> {
 }
 
 fn parse_real(part: &[u8]) -> Option<ValueRef<'static>> {
+    if part == NAN.as_bytes() {
+        return Some(ValueRef::Text(NAN));
+    }
     let real = ValueRef::Real(std::str::from_utf8(part).ok()?.parse().ok()?);
     prints_as(real, part).then_some(real)
 }

@@ -18,7 +18,7 @@ use crate::definition::{CheckDef, ColumnDef, DefinitionError, TableDef, ViewDef}
 use crate::error::{DdlError, WriteError, ddl};
 use crate::index::Index;
 use crate::patience;
-use crate::patience::ROWS_PER_LOOK;
+use crate::patience::{OPERATIONS_PER_LOOK, ROWS_PER_LOOK};
 use crate::row::RowBuf;
 use crate::schema::catalogue::indexes_of;
 use crate::schema::compute::{Made, Task};
@@ -119,7 +119,8 @@ impl Store {
             check_relation_name(&catalog, &view.name)?;
             check_namespace(&catalog, view.namespace.as_deref())?;
         }
-        view.id = catalog.views().map(|view| view.id).max().unwrap_or(0) + 1;
+        let of_open = self.open.lock().last_view();
+        view.id = catalog.views().map(|view| view.id).max().unwrap_or(0).max(of_open) + 1;
         let others = catalog.views().filter(|other| !other.name.eq_ignore_ascii_case(&view.name)).cloned();
         let views = others.chain([Arc::new(view.clone())]).collect();
         self.install_all(catalog.tables().cloned().collect(), Apart { views, ..catalog.apart() })
@@ -264,7 +265,7 @@ impl Store {
             }
             for mut row in rows.drain(..) {
                 looks += 1;
-                if looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop() {
+                if looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop(OPERATIONS_PER_LOOK) {
                     return Err(WriteError::Canceled);
                 }
                 visit(self.arena.of(id).hash(id, row.key()), &mut row)?;

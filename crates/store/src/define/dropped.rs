@@ -60,14 +60,16 @@ impl Store {
         let taken: HashSet<TableId> = segments.chain(catalog.tables().map(|table| table.id())).collect();
         // 0 is no table, 1 the built-in one.
         let numbers = if shared { SHARED_TABLES..TABLES_MAX } else { 1..SHARED_TABLES };
+        let open = self.open.lock();
         let mut dropped = self.dropped.0.lock();
         dropped.forget();
         let resting: HashSet<TableId> = dropped.tables.iter().map(|table| table.id()).collect();
+        let is_taken = |id: TableId| taken.contains(&id) || open.has_table(id.0);
         let last = dropped.last[usize::from(shared)];
         let (later, earlier): (Vec<u16>, Vec<u16>) = numbers.clone().partition(|&number| number > last);
         let in_turn = later.into_iter().chain(earlier).map(TableId);
-        let free = in_turn.into_iter().find(|id| !taken.contains(id) && !resting.contains(id));
-        let is_fit = |table: &Arc<Table>| table.id().is_shared() == shared && !taken.contains(&table.id());
+        let free = in_turn.into_iter().find(|id| !is_taken(*id) && !resting.contains(id));
+        let is_fit = |table: &Arc<Table>| table.id().is_shared() == shared && !is_taken(table.id());
         let oldest = || dropped.tables.iter().find(|table| is_fit(table)).map(|table| table.id());
         let Some(id) = free.or_else(oldest) else {
             let limit = numbers.len();
@@ -79,6 +81,7 @@ impl Store {
         dropped.last[usize::from(shared)] = id.0;
         dropped.tables.retain(|table| table.id() != id);
         drop(dropped);
+        drop(open);
         if free.is_none() {
             // A commit that had turned before the table was dropped puts its rows under the number.
             drop(self.committing.write());

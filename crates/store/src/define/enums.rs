@@ -6,6 +6,7 @@ use crate::define::check_namespace;
 use crate::definition::{DefinitionError, EnumDef};
 use crate::error::{DdlError, ddl};
 use crate::limits::ENUM_TYPES_MAX;
+use crate::schema::open::Open;
 use crate::store::Store;
 use crate::table::catalog::{Apart, Catalog};
 
@@ -25,9 +26,7 @@ impl Store {
             return Err(ddl("54000", format!("there are {ENUM_TYPES_MAX} enum types, which is the limit")));
         }
         let taken = |id: u16| catalog.enum_of(id).is_some();
-        if own.id == 0 || taken(own.id) {
-            own.id = (1..u16::MAX).find(|&id| !taken(id)).unwrap_or(u16::MAX);
-        }
+        own.id = self.free_number(own.id, taken, Open::has_enum);
         apart.enums.push(Arc::new(own));
         self.install_all(catalog.tables().cloned().collect(), apart)
     }

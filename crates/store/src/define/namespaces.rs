@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::definition::NamespaceDef;
 use crate::error::{DdlError, ddl};
 use crate::limits::NAMESPACES_MAX;
+use crate::schema::open::Open;
 use crate::store::Store;
 use crate::table::catalog::Apart;
 
@@ -22,9 +23,7 @@ impl Store {
             return Err(ddl("54000", format!("there are {NAMESPACES_MAX} schemas, which is the limit")));
         }
         let taken = |id: u16| catalog.namespaces().iter().any(|known| known.id == id);
-        if own.id == 0 || taken(own.id) {
-            own.id = (1..u16::MAX).find(|&id| !taken(id)).unwrap_or(u16::MAX);
-        }
+        own.id = self.free_number(own.id, taken, Open::has_namespace);
         apart.namespaces.push(Arc::new(own));
         self.install_all(catalog.tables().cloned().collect(), apart)
     }

@@ -7,6 +7,7 @@ use crate::define::check_namespace;
 use crate::definition::{GRANTS_MAX, RoutineDef};
 use crate::error::{DdlError, ddl};
 use crate::limits::ROUTINES_MAX;
+use crate::schema::open::Open;
 use crate::store::Store;
 use crate::table::catalog::Catalog;
 
@@ -32,9 +33,7 @@ impl Store {
                     return Err(ddl("54000", message));
                 }
                 let taken = |id: u16| catalog.routines().iter().any(|known| known.id == id);
-                if own.id == 0 || taken(own.id) {
-                    own.id = (1..u16::MAX).find(|&id| !taken(id)).unwrap_or(u16::MAX);
-                }
+                own.id = self.free_number(own.id, taken, Open::has_routine);
             }
         }
         apart.routines.push(Arc::new(own));

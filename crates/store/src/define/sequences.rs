@@ -7,6 +7,7 @@ use crate::define::check_namespace;
 use crate::definition::{DefinitionError, SequenceDef};
 use crate::error::{DdlError, ddl};
 use crate::limits::SEQUENCES_MAX;
+use crate::schema::open::Open;
 use crate::store::Store;
 use crate::table::catalog::Catalog;
 use crate::table::sequence::Sequence;
@@ -27,9 +28,7 @@ impl Store {
             return Err(ddl("54000", format!("there are {SEQUENCES_MAX} sequences, which is the limit")));
         }
         let taken = |id: u16| catalog.sequences().iter().any(|known| known.def().id == id);
-        if own.id == 0 || taken(own.id) {
-            own.id = (1..u16::MAX).find(|&id| !taken(id)).unwrap_or(u16::MAX);
-        }
+        own.id = self.free_number(own.id, taken, Open::has_sequence);
         apart.sequences.push(Arc::new(Sequence::new(own)));
         self.install_all(catalog.tables().cloned().collect(), apart)
     }

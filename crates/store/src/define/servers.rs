@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::definition::ServerDef;
 use crate::error::{DdlError, ddl};
 use crate::limits::SERVERS_MAX;
+use crate::schema::open::Open;
 use crate::store::Store;
 
 /// Says what a server is from what it was; none: there is none.
@@ -32,9 +33,7 @@ impl Store {
                 return Err(ddl("54000", format!("there are {SERVERS_MAX} servers, which is the limit")));
             }
             let taken = |id: u16| apart.servers.iter().any(|other| other.id == id);
-            if made.id == 0 || taken(made.id) {
-                made.id = (1..u16::MAX).find(|&id| !taken(id)).unwrap_or(u16::MAX);
-            }
+            made.id = self.free_number(made.id, taken, Open::has_server);
             apart.servers.push(Arc::new(made));
         } else {
             self.forget_followed(name);

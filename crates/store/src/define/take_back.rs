@@ -15,24 +15,66 @@ use crate::definition::SequenceDef;
 use crate::error::{DdlError, ddl};
 use crate::row::RowBuf;
 use crate::row::request::Expect;
+use crate::schema::open::Open;
 use crate::store::Store;
 use crate::table::Table;
 use crate::table::sequence::Sequence;
 
-/// A definition of an open transaction, by its number. It is taken back by the next start, unless it is closed.
+/// A definition of an open transaction. It is taken back by the next start, unless it is closed.
 #[derive(Debug)]
-pub struct Step(u64);
+pub struct Step {
+    number: u64,
+    of: Transaction,
+}
+
+/// An open transaction that defined something, by the number of its first step.
+#[derive(Clone, Copy, Debug)]
+pub struct Transaction(u64);
+
+impl Step {
+    /// The transaction that it is of.
+    pub fn transaction(&self) -> Transaction {
+        self.of
+    }
+}
 
 impl Store {
     /// Carries out a definition of a transaction: what was there before is written with it. Nobody else defines
-    /// anything meanwhile.
-    pub fn define_in_transaction<T>(&self, define: impl FnOnce() -> T) -> (T, Step) {
+    /// anything meanwhile. `of`: the transaction, if it defined something before.
+    pub fn define_in_transaction<T>(&self, of: Option<Transaction>, define: impl FnOnce() -> T) -> (T, Step) {
         let _one = self.lock_definitions();
-        let step = Step(self.open.lock().begin(self.catalog()));
+        let number = self.open.lock().begin(self.catalog(), of.map(|of| of.0));
+        let step = Step { number, of: of.unwrap_or(Transaction(number)) };
         let ended = End(self);
         let result = define();
         drop(ended);
         (result, step)
+    }
+
+    /// Nobody else defines anything while this is done: what undoes a transaction's definitions leaves no moment in
+    /// which others change what is half undone.
+    pub fn define_alone<T>(&self, define: impl FnOnce() -> T) -> T {
+        let _one = self.lock_definitions();
+        self.open.lock().undoing = true;
+        let ended = Undone(self);
+        let result = define();
+        drop(ended);
+        result
+    }
+
+    /// The number of a thing that is made: its own where that is free, for one that is made again; else one that no
+    /// open transaction knows.
+    pub(crate) fn free_number(
+        &self,
+        own: u16,
+        is_taken: impl Fn(u16) -> bool,
+        is_open: impl Fn(&Open, u16) -> bool,
+    ) -> u16 {
+        if own != 0 && !is_taken(own) {
+            return own;
+        }
+        let open = self.open.lock();
+        (1..u16::MAX).find(|&id| !is_taken(id) && !is_open(&open, id)).unwrap_or(u16::MAX)
     }
 
     /// The definition under way commits rows of these tables first. They go if the transaction does not come to its
@@ -46,7 +88,7 @@ impl Store {
     /// The definitions of a transaction are to stay, or are undone: in either case they are what the next start finds.
     pub fn close_steps(&self, steps: &[Step]) -> Result<(), DdlError> {
         let _one = self.lock_definitions();
-        let steps: Vec<u64> = steps.iter().map(|step| step.0).collect();
+        let steps: Vec<u64> = steps.iter().map(|step| step.number).collect();
         let closed = self.open.lock().close(&steps);
         if closed { self.save(&self.catalog()) } else { Ok(()) }
     }
@@ -116,5 +158,14 @@ struct End<'s>(&'s Store);
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.open.lock().end(&self.0.catalog());
+    }
+}
+
+/// Ends the undoing, also where it panics.
+struct Undone<'s>(&'s Store);
+
+impl Drop for Undone<'_> {
+    fn drop(&mut self) {
+        self.0.open.lock().undoing = false;
     }
 }

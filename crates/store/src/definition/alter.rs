@@ -5,7 +5,7 @@
 //! read: a slot that it does not have belongs to a column that was added later, and a slot that no column has to one
 //! that was dropped.
 
-use super::{ColumnDef, DefinitionError, IndexDef, Slots, TableDef, TableOptions};
+use super::{CheckDef, ColumnDef, DefinitionError, IndexDef, Slots, TableDef, TableOptions};
 pub use crate::limits::SLOTS_MAX;
 
 impl TableDef {
@@ -65,11 +65,44 @@ impl TableDef {
         };
         // The hidden columns of an indexed expression go with their index.
         let matters = |index: &&IndexDef| index.unique || index.reads().any(|at| before.columns[at].hidden);
-        let gone =
-            |index: &IndexDef| !self.indexes.iter().any(|now| now.name.eq_ignore_ascii_case(&index.name));
+        let gone = |index: &IndexDef| !self.indexes.iter().any(|now| self.has_index_of(before, index, now));
+        let lifted = |check: &CheckDef| !self.checks.iter().any(|now| self.has_check_of(before, check, now));
         before.payload_slots().any(looser)
-            || before.checks.iter().any(|check| !self.checks.contains(check))
+            || before.checks.iter().any(lifted)
             || before.indexes.iter().filter(matters).any(gone)
+    }
+
+    /// Where a column of an earlier definition is by now, whatever its name is.
+    fn column_of(&self, before: &Self, at: usize) -> Option<usize> {
+        if let Some(of_key) = before.primary_key.iter().position(|&own| own == at) {
+            return self.primary_key.get(of_key).copied();
+        }
+        let (_, slot) = before.payload_slots().find(|&(own, _)| own == at)?;
+        self.payload_slots().find(|&(_, now)| now == slot).map(|(now, _)| now)
+    }
+
+    /// Whether an index is one of an earlier definition, whatever its name is: it forbids the same.
+    fn has_index_of(&self, before: &Self, index: &IndexDef, now: &IndexDef) -> bool {
+        let is_at = |own: &usize, now: &usize| self.column_of(before, *own) == Some(*now);
+        let same = |own: &[usize], now: &[usize]| {
+            own.len() == now.len() && own.iter().zip(now).all(|(own, now)| is_at(own, now))
+        };
+        now.unique == index.unique
+            && now.collations == index.collations
+            && same(&index.columns, &now.columns)
+            && same(index.elements.as_slice(), now.elements.as_slice())
+            && same(index.predicate.as_slice(), now.predicate.as_slice())
+    }
+
+    /// Whether a condition is one of an earlier definition, in which columns may have had other names.
+    fn has_check_of(&self, before: &Self, check: &CheckDef, now: &CheckDef) -> bool {
+        let renamed = |own: &str, other: &str| {
+            let at = before.column_index(own).and_then(|at| self.column_of(before, at));
+            at.is_some() && at == self.column_index(other)
+        };
+        let (own, other) = (words(&check.sql), words(&now.sql));
+        let pairs = own.iter().zip(&other);
+        own.len() == other.len() && pairs.into_iter().all(|(own, other)| own == other || renamed(own, other))
     }
 
     /// Writes down which slot each payload column has, for ranks are about to change.
@@ -82,4 +115,17 @@ impl TableDef {
         self.slots = Some(slots);
         slots
     }
+}
+
+/// The names of an expression, and what stands between them.
+fn words(sql: &str) -> Vec<&str> {
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    sql.split_inclusive(|c| !is_of_name(c))
+        .flat_map(|part| match part.char_indices().next_back() {
+            Some((at, last)) if !is_of_name(last) => vec![&part[..at], &part[at..]],
+            _ => vec![part],
+        })
+        // A name is the same with quotation marks and without.
+        .filter(|part| !part.is_empty() && *part != "\"")
+        .collect()
 }

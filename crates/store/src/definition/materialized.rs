@@ -41,6 +41,9 @@ const NOT_OF_VIEWS: &[&str] = &[
     "fetch_timeout",
     "on_change",
     "on_lag",
+    "bus",
+    "replicated",
+    "acknowledge",
 ];
 
 /// Options that say when a view is refreshed.

@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::limits::CHECKS_MAX;
 pub use crate::limits::COLUMNS_DEFINED_MAX;
 pub use crate::limits::COLUMNS_MAX;
 pub use crate::limits::COMMENT_BYTES_MAX;
@@ -28,7 +29,9 @@ use crate::value::Value;
 use namespace::check_qualified;
 
 pub mod access;
+mod alike;
 mod alter;
+mod bus;
 mod collation;
 mod column;
 mod copied;
@@ -38,6 +41,7 @@ mod foreign;
 mod index;
 mod materialized;
 mod namespace;
+mod nearest;
 mod options;
 mod routine;
 mod rule;
@@ -50,6 +54,7 @@ mod view;
 pub use crate::scalar::{Element, SqlType};
 pub use access::{Access, Grant, Privileges};
 pub use alter::SLOTS_MAX;
+pub use bus::{Acknowledge, Replicated};
 pub use collation::{Collation, NUMERIC as NUMERIC_COLLATION};
 pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
 pub use copied::Copied;
@@ -60,6 +65,7 @@ pub use index::IndexDef;
 pub use materialized::MaterializedDef;
 pub use namespace::{NamespaceDef, qualified};
 pub(crate) use namespace::{own_name, within};
+pub use nearest::nearest;
 pub use options::{Mode, OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse_span, print_span};
 pub use routine::{ParameterMode, Returns, RoutineDef, RoutineParameter, RoutineStatement};
 pub use rule::ExpiryRule;
@@ -605,7 +611,7 @@ mod tests {
         assert_eq!(column("BLOB").accept(Value::from("ab")), Ok(Value::Blob(b"ab".to_vec())));
         assert_eq!(column("NUMERIC").accept(Value::from("1.50")), Ok(Value::from("1.50")));
         assert_eq!(column("ANY").accept(Value::from("1.5")), Ok(Value::from("1.5")));
-        assert_eq!(column("REAL").accept(Value::Real(f64::NAN)), Ok(Value::Null));
+        assert_eq!(column("REAL").accept(Value::Real(f64::NAN)), Ok(Value::from("NaN")));
         for (declared, value) in [
             ("INT", Value::Real(1e19)),
             ("INT", Value::from("two")),

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ColumnDef, DefinitionError, Dependence, find_column, units};
+use super::bus::{Acknowledge, Replicated, parse_acknowledge, parse_replicated};
+use super::{ColumnDef, DefinitionError, Dependence, find_column, nearest, units};
 
 use crate::limits::TTL_MS_MAX;
 use crate::limits::{DEPENDENCES_MAX, DEPENDS_BYTES_MAX};
@@ -100,6 +101,15 @@ pub struct TableOptions {
     /// How long a client waits for a missing row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch_timeout_ms: Option<u64>,
+    /// The foreign server on which caches tell each other what they invalidate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
+    /// What they tell each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicated: Option<Replicated>,
+    /// Who must have heard of an invalidation before its client is answered.
+    #[serde(skip_serializing_if = "Acknowledge::is_bus")]
+    pub acknowledge: Acknowledge,
 }
 
 /// What becomes of the rows of a table whose source is not followed, or was not.
@@ -233,6 +243,7 @@ impl TableOptions {
     }
 
     fn validate_lag(&self) -> Result<(), DefinitionError> {
+        self.validate_bus()?;
         if self.on_lag.looks_at_source() && self.mode != Mode::Invalidate {
             return Err(DefinitionError::invalid(
                 "on_lag = 'fail' and 'through' are for mode = 'invalidate'",
@@ -465,6 +476,27 @@ pub static OPTIONS: &[OptionDef] = &[
         reset: |options| options.fetch_timeout_ms = None,
         print: |options, _| options.fetch_timeout_ms.map(print_ttl),
     },
+    OptionDef {
+        name: "bus",
+        meaning: "the foreign server on which the caches of several machines tell each other which rows are not valid any more",
+        parse: |options, text, _| parse_source(text).map(|bus| options.bus = Some(bus)),
+        reset: |options| options.bus = None,
+        print: |options, _| options.bus.clone(),
+    },
+    OptionDef {
+        name: "replicated",
+        meaning: "what is told on the bus: invalidate, which rows are not valid any more",
+        parse: |options, text, _| parse_replicated(text).map(|what| options.replicated = Some(what)),
+        reset: |options| options.replicated = None,
+        print: |options, _| options.replicated.map(|Replicated::Invalidate| "invalidate".into()),
+    },
+    OptionDef {
+        name: "acknowledge",
+        meaning: "an invalidation is answered when the bus has it, or at once (bus or local; bus)",
+        parse: |options, text, _| parse_acknowledge(text).map(|by| options.acknowledge = by),
+        reset: |options| options.acknowledge = Acknowledge::Bus,
+        print: |options, _| (options.acknowledge == Acknowledge::Local).then(|| "local".into()),
+    },
 ];
 
 fn parse_on_lag(text: &str) -> Result<OnLag, String> {
@@ -577,9 +609,14 @@ fn option_named(name: &str) -> Result<&'static OptionDef, DefinitionError> {
     if NOT_YET.iter().any(|other| other.eq_ignore_ascii_case(name)) {
         return Err(DefinitionError::new("0A000", format!("table option \"{name}\" is not supported yet")));
     }
+    let near = nearest(name, OPTIONS.iter().map(|option| (option.name, option.name)));
+    let advice = near.map_or_else(all_options, |near| format!("did you mean {near}?"));
+    Err(DefinitionError::invalid(format!("table option \"{name}\" is not known; {advice}")))
+}
+
+fn all_options() -> String {
     let known: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
-    let message = format!("table option \"{name}\" is not known; the options are {}", known.join(", "));
-    Err(DefinitionError::invalid(message))
+    format!("the options are {}", known.join(", "))
 }
 
 /// A span of time as options take it, in milliseconds; `None` for none. The error says what would be right.

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::{DefinitionError, NAME_BYTES_MAX, check_name, parse_span};
+use super::{DefinitionError, NAME_BYTES_MAX, check_name, nearest, parse_span};
+use crate::limits::{BUS_SERVERS_MAX, STREAM_BYTES_MAX};
 use crate::limits::{FETCH_CONNECTIONS_MAX, SERVER_MAPPINGS_MAX, SERVER_OPTION_BYTES_MAX};
 
 /// What kind of database a server is: its foreign-data wrapper.
@@ -17,17 +18,20 @@ pub enum Wrapper {
     Postgres,
     /// MariaDB.
     MariaDb,
+    /// NATS: no database, but the bus on which caches hear each other.
+    Nats,
 }
 
 impl Wrapper {
     /// All that there are.
-    pub const ALL: [Self; 2] = [Self::Postgres, Self::MariaDb];
+    pub const ALL: [Self; 3] = [Self::Postgres, Self::MariaDb, Self::Nats];
 
     /// The name that statements have for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
+            Self::Nats => "nats",
         }
     }
 
@@ -44,9 +48,20 @@ impl Wrapper {
     /// Whether its servers have this option.
     fn has_option(self, name: &str) -> bool {
         match self {
-            Self::Postgres => !MARIADB_ALONE.contains(&name),
+            Self::Postgres => !MARIADB_ALONE.contains(&name) && !NATS_ALONE.contains(&name),
             Self::MariaDb => SHARED.contains(&name) || MARIADB_ALONE.contains(&name),
+            Self::Nats => SHARED_WITH_BUS.contains(&name) || NATS_ALONE.contains(&name),
         }
+    }
+
+    /// Whether its servers have rows, rather than carry what caches tell each other.
+    pub fn is_source(self) -> bool {
+        self != Self::Nats
+    }
+
+    /// The option without which nobody knows where a server of it is.
+    fn needs_option(self) -> Option<&'static str> {
+        (self == Self::Nats).then_some(SERVERS)
     }
 }
 
@@ -54,6 +69,12 @@ impl Wrapper {
 const SHARED: &[&str] = &["host", "port", "dbname", "sslmode", "sslrootcert", "connect_timeout", "max_lag"];
 /// Those that only MariaDB has.
 const MARIADB_ALONE: &[&str] = &["server_id"];
+/// Those that a bus has, too.
+const SHARED_WITH_BUS: &[&str] = &["sslrootcert", "connect_timeout", "max_lag"];
+/// Those that only NATS has.
+const NATS_ALONE: &[&str] = &[SERVERS, "stream", "replicas"];
+/// Where a bus is.
+const SERVERS: &str = "servers";
 
 /// What stands where a secret was.
 pub const MASK: &str = "********";
@@ -87,6 +108,21 @@ const SERVER_OPTIONS: &[OptionRule] = &[
         expected: "a name of at most 63 lower-case letters, digits and underscores",
     },
     OptionRule { name: "failover", allows: is_switch, expected: "on or off" },
+    OptionRule {
+        name: SERVERS,
+        allows: is_bus_servers,
+        expected: "addresses with commas between them, such as 'nats://a:4222,nats://b:4222' or 'tls://a:4222'",
+    },
+    OptionRule {
+        name: "stream",
+        allows: is_stream,
+        expected: "a name of at most 32 letters, digits, - and _",
+    },
+    OptionRule {
+        name: "replicas",
+        allows: |value| ["1", "3", "5"].contains(&value),
+        expected: "1, 3 or 5: how many NATS servers keep each message",
+    },
     OptionRule { name: "fetch_connections", allows: is_connections, expected: "a number from 1 to 64" },
 ];
 
@@ -180,6 +216,10 @@ impl ServerDef {
         let rules: Vec<&OptionRule> =
             SERVER_OPTIONS.iter().filter(|rule| self.wrapper.has_option(rule.name)).collect();
         check_options(&self.options, &rules)?;
+        if let Some(name) = self.wrapper.needs_option().filter(|name| self.option(name).is_none()) {
+            let message = format!("server \"{}\" needs the option {name}", self.name);
+            return Err(DefinitionError::new("HV00B", message));
+        }
         if self.mappings.len() > SERVER_MAPPINGS_MAX {
             let message =
                 format!("server \"{}\" has more than {SERVER_MAPPINGS_MAX} user mappings", self.name);
@@ -212,12 +252,17 @@ fn option<'o>(options: &'o [ServerOption], name: &str) -> Option<&'o str> {
     options.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
 }
 
+fn all_of(rules: &[&OptionRule]) -> String {
+    let known: Vec<&str> = rules.iter().map(|rule| rule.name).collect();
+    format!("valid here are: {}", known.join(", "))
+}
+
 fn check_options(options: &[ServerOption], rules: &[&OptionRule]) -> Result<(), DefinitionError> {
     for (at, (name, value)) in options.iter().enumerate() {
         let Some(rule) = rules.iter().find(|rule| rule.name == name) else {
-            let known: Vec<&str> = rules.iter().map(|rule| rule.name).collect();
-            let message = format!("invalid option \"{name}\"; valid here are: {}", known.join(", "));
-            return Err(DefinitionError::new("HV00D", message));
+            let near = nearest(name, rules.iter().map(|rule| (rule.name, rule.name)));
+            let advice = near.map_or_else(|| all_of(rules), |near| format!("did you mean {near}?"));
+            return Err(DefinitionError::new("HV00D", format!("invalid option \"{name}\"; {advice}")));
         };
         if options[..at].iter().any(|(other, _)| other == name) {
             return Err(DefinitionError::new("42710", format!("option \"{name}\" provided more than once")));
@@ -256,6 +301,22 @@ fn is_server_id(value: &str) -> bool {
 
 fn is_span(value: &str) -> bool {
     parse_span(value).is_ok()
+}
+
+/// Each with a scheme, so that nobody takes a plain connection for an encrypted one.
+fn is_bus_servers(value: &str) -> bool {
+    let is_one = |one: &str| {
+        let one = one.trim();
+        let rest = one.strip_prefix("nats://").or_else(|| one.strip_prefix("tls://"));
+        rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['@', '/', ' ']))
+    };
+    value.split(',').count() <= BUS_SERVERS_MAX && value.split(',').all(is_one)
+}
+
+/// It is a part of subjects, where dots, stars and blanks mean something else.
+fn is_stream(value: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=STREAM_BYTES_MAX).contains(&value.len()) && value.bytes().all(allowed)
 }
 
 /// PostgreSQL names slots so.
@@ -297,6 +358,23 @@ mod tests {
         assert_eq!(mariadb(&[("server_id", "0")]), Err("HV024"));
         assert_eq!(mariadb(&[("publication", "cache")]), Err("HV00D"));
         assert_eq!(refused(&[("host", &"x".repeat(SERVER_OPTION_BYTES_MAX + 1))]), Err("HV024"));
+    }
+
+    #[test]
+    fn a_bus_says_where_it_is() {
+        let refused = |options: &[(&str, &str)]| {
+            let server = ServerDef { wrapper: Wrapper::Nats, ..server(options) };
+            server.validate().map_err(|error| error.sqlstate)
+        };
+        let servers = ("servers", "nats://a:4222, tls://b:4222");
+        assert_eq!(refused(&[servers, ("stream", "sqlc"), ("replicas", "3"), ("max_lag", "15 s")]), Ok(()));
+        assert_eq!(refused(&[("stream", "sqlc")]), Err("HV00B"));
+        for servers in ["a:4222", "nats://", "nats://a,", "nats://user:secret@a", "http://a"] {
+            assert_eq!(refused(&[("servers", servers)]), Err("HV024"), "{servers}");
+        }
+        assert_eq!(refused(&[servers, ("stream", "a.b")]), Err("HV024"));
+        assert_eq!(refused(&[servers, ("replicas", "2")]), Err("HV024"));
+        assert_eq!(refused(&[servers, ("host", "db")]), Err("HV00D"));
     }
 
     #[test]

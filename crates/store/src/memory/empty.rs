@@ -155,7 +155,7 @@ impl Memory {
         }
         self.unpublish(&mut shard, table, Entry { slot, location }, work.leaving);
         if matches!(verdict, Verdict::Leave { remember: true }) {
-            table.state.remember(hash);
+            table.state.remember(hash, row.size());
         }
         Settled::Left
     }

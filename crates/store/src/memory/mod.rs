@@ -340,14 +340,17 @@ impl TableState {
         self.ghost_used.load(Ordering::Relaxed) && self.ghost.lock().contains(hash.0)
     }
 
-    fn remember(&self, hash: Hash) {
+    /// Remembers a row that left the small queue, and had so many bytes.
+    fn remember(&self, hash: Hash, bytes: usize) {
         let mut ghost = self.ghost.lock();
-        let rows = self.counters.rows[place(Queue::Main)].load(Ordering::Relaxed);
-        let wanted = usize::try_from(rows).unwrap_or(usize::MAX).max(GHOST_MIN);
-        if ghost.capacity() < wanted {
-            ghost.set_capacity(wanted.next_power_of_two());
+        // Relaxed: a row more or less.
+        let limit = self.limits.rows_max.load(Ordering::Relaxed);
+        if self.counters.rows() >= limit - limit / 100 * SMALL_PER_CENT {
+            ghost.insert(hash.0);
+        } else {
+            let main = self.counters.units[place(Queue::Main)].load(Ordering::Relaxed);
+            ghost.insert_sized(hash.0, bytes as u64, main * arena::UNIT_BYTES as u64);
         }
-        ghost.insert(hash.0);
         self.ghost_used.store(true, Ordering::Relaxed);
     }
 
@@ -361,6 +364,3 @@ impl TableState {
         }
     }
 }
-
-/// Keys that the ghost of a small table remembers.
-const GHOST_MIN: usize = 1_024;

@@ -9,7 +9,7 @@ use crate::error::{DdlError, WriteError, ddl};
 use crate::index::{Index, entry_of};
 use crate::limits::{ELEMENTS_MAX, EQUAL_ROWS_MAX};
 use crate::patience;
-use crate::patience::ROWS_PER_LOOK;
+use crate::patience::{OPERATIONS_PER_LOOK, ROWS_PER_LOOK};
 use crate::recovery::Recovery;
 use crate::row::RowBuf;
 use crate::table::Table;
@@ -56,7 +56,7 @@ impl Recovery {
         let mut busy: Vec<(Hash, Vec<u8>)> = Vec::new();
         self.each_row(table.id(), |hash, location| {
             looks += 1;
-            canceled |= looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop();
+            canceled |= looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop(OPERATIONS_PER_LOOK);
             if refused || canceled || crowded {
                 return false;
             }

@@ -9,7 +9,7 @@ pub mod simple;
 mod sql_type;
 pub mod zone;
 
-use crate::value::{Affinity, Value};
+use crate::value::{Affinity, NAN, Value};
 use interval::Interval;
 pub use sql_type::{Element, SqlType};
 
@@ -85,7 +85,11 @@ pub fn has_form(ty: SqlType) -> bool {
 }
 
 fn is_nan(value: &Value) -> bool {
-    matches!(value, Value::Text(text) if text.trim().eq_ignore_ascii_case("nan"))
+    match value {
+        Value::Text(text) => text.trim().eq_ignore_ascii_case(NAN),
+        Value::Real(real) => real.is_nan(),
+        _ => false,
+    }
 }
 
 /// The value in the form that a column of this type stores. NULL is NULL in every type.
@@ -93,7 +97,7 @@ fn is_nan(value: &Value) -> bool {
 /// Numbers are converted where nothing is lost. `INT` and `INTEGER` hold 64 bits, as SQLite's do, and memcached's
 /// counters with them; the width of `SMALLINT` is meant by whoever writes it, and kept.
 pub fn accept(ty: SqlType, value: Value) -> Result<Value, Refusal> {
-    if value.is_null() || matches!(value, Value::Real(real) if real.is_nan()) {
+    if value.is_null() {
         return Ok(Value::Null);
     }
     if ty.is_array() {
@@ -102,8 +106,7 @@ pub fn accept(ty: SqlType, value: Value) -> Result<Value, Refusal> {
     match ty {
         SqlType::Bool => simple::boolean(&value),
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Oid => simple::integer(ty, value),
-        // SQLite knows no such float: it is NULL.
-        SqlType::Float4 | SqlType::Float8 if is_nan(&value) => Ok(Value::Null),
+        SqlType::Float4 | SqlType::Float8 if is_nan(&value) => Ok(Value::from(NAN)),
         SqlType::Float4 | SqlType::Float8 => simple::of_affinity(ty, value, Affinity::Real),
         SqlType::Numeric => numeric::accept(None, value),
         SqlType::Bytea => simple::bytes(value),

@@ -163,6 +163,12 @@ impl SqlType {
         }
     }
 
+    /// Whether it is one of the types of numbers, of which PostgreSQL compares each with each other.
+    pub fn is_number(self) -> bool {
+        use SqlType::{Float4, Float8, Int2, Int4, Int8, Numeric};
+        matches!(self, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric)
+    }
+
     /// Whether it is an array.
     pub fn is_array(self) -> bool {
         matches!(self, Self::Array(_))

@@ -18,7 +18,7 @@ use crate::error::{DdlError, ddl};
 use crate::limits::VIEW_ID_MAX;
 use crate::schema::Schema;
 use crate::schema::followed::Followed;
-use crate::schema::open::{Before, take_back};
+use crate::schema::open::{Before, take_back, undo};
 use crate::table::catalog::{Apart, BUILT_IN, Catalog};
 use crate::table::{Table, TableState};
 
@@ -55,6 +55,19 @@ impl Definitions {
         Self { tables, views, enums, namespaces, sequences, routines, servers, followed, open }
     }
 
+    /// Those of a catalogue.
+    fn now(catalog: &Catalog) -> Self {
+        Self {
+            views: catalog.views().map(|view| view.as_ref().clone()).collect(),
+            enums: catalog.enums().iter().map(|own| own.as_ref().clone()).collect(),
+            namespaces: catalog.namespaces().iter().map(|own| own.as_ref().clone()).collect(),
+            sequences: catalog.sequences().iter().map(|own| own.written()).collect(),
+            routines: catalog.routines().iter().map(|own| own.as_ref().clone()).collect(),
+            servers: catalog.servers().iter().map(|own| own.as_ref().clone()).collect(),
+            ..Self::of(catalog.tables().map(|table| written(table)).collect())
+        }
+    }
+
     /// Whether there are tables and nothing else.
     fn is_of_tables(&self) -> bool {
         self.views.is_empty()
@@ -89,29 +102,47 @@ impl Schema {
         self.arena.private().set_catalogue(&self.written(catalog)?).map_err(refusal)
     }
 
+    /// Refuses a definition that takes what an open transaction of another's holds: then its `ROLLBACK` could not bring
+    /// back what it dropped, or renamed. PostgreSQL waits for it.
+    pub(crate) fn check_held(&self, new: &Catalog) -> Result<(), DdlError> {
+        let others = self.open.lock().of_others();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let now = Definitions::now(&self.catalog());
+        let there = names(&now);
+        let taken: HashSet<Taken> = names(&Definitions::now(new)).difference(&there).cloned().collect();
+        for steps in &others {
+            let mut before = now.clone();
+            undo(&mut before, steps);
+            if let Some((kind, name)) = names(&before).difference(&there).find(|held| taken.contains(*held)) {
+                return Err(ddl(
+                    "55006",
+                    format!(
+                        "the {kind} \"{name}\" is held by a transaction that has not ended; try again when it has"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The definitions as bytes.
     fn written(&self, catalog: &Catalog) -> Result<Vec<u8>, DdlError> {
-        let tables = catalog.tables().map(|table| {
-            // Acquire: pairs with the Release of who raised it.
-            let numbers_below = table.state.numbers_below.load(Ordering::Acquire);
-            TableDef { numbers_below, ..table.def().clone() }
-        });
-        let tables: Vec<TableDef> = tables.collect();
-        let views: Vec<ViewDef> = catalog.views().map(|view| view.as_ref().clone()).collect();
-        let enums: Vec<EnumDef> = catalog.enums().iter().map(|own| own.as_ref().clone()).collect();
-        let namespaces: Vec<NamespaceDef> =
-            catalog.namespaces().iter().map(|own| own.as_ref().clone()).collect();
-        let sequences: Vec<SequenceDef> = catalog.sequences().iter().map(|own| own.written()).collect();
-        let routines: Vec<RoutineDef> = catalog.routines().iter().map(|own| own.as_ref().clone()).collect();
-        let servers: Vec<ServerDef> = catalog.servers().iter().map(|own| own.as_ref().clone()).collect();
         let followed = self.followed.lock().written(catalog);
         let open = self.open.lock().written(catalog);
-        let all =
-            Definitions { tables, views, enums, namespaces, sequences, routines, servers, followed, open };
+        let all = Definitions { followed, open, ..Definitions::now(catalog) };
         let bytes =
             if all.is_of_tables() { serde_json::to_vec(&all.tables) } else { serde_json::to_vec(&all) };
         bytes.map_err(|error| ddl("XX000", error.to_string()))
     }
+}
+
+/// A table's definition with the numbers that it has given out by now.
+pub(crate) fn written(table: &Table) -> TableDef {
+    // Acquire: pairs with the Release of who raised it.
+    let numbers_below = table.state.numbers_below.load(Ordering::Acquire);
+    TableDef { numbers_below, ..table.def().clone() }
 }
 
 fn refusal(error: CatalogueError) -> DdlError {
@@ -152,10 +183,44 @@ pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Definitions, Vec<u16>)> 
     if found.open.is_empty() {
         return Some((found, Vec::new()));
     }
-    let mut before = found.clone();
-    let emptied = take_back(&mut before);
-    // What others defined meanwhile may not go with what was before. Then all stays as it is.
-    Some(if are_sound(&before) { (before, emptied) } else { (found, Vec::new()) })
+    // Two of now are no reason against what was before: a rename may have led there.
+    let twice = taken_twice(&found);
+    let fits = |before: &Definitions| are_sound(before) && taken_twice(before).is_subset(&twice);
+    Some(take_back(&found, fits))
+}
+
+/// What a definition takes for itself: of which kind, and its name or prefix.
+type Taken = (&'static str, String);
+
+/// Prefixes, indexes and types of which there are two of one name.
+fn taken_twice(found: &Definitions) -> HashSet<Taken> {
+    let mut seen = HashSet::new();
+    of_tables_and_types(found).filter(|taken| !seen.insert(taken.clone())).collect()
+}
+
+/// All that definitions take.
+fn names(found: &Definitions) -> HashSet<Taken> {
+    let tables = found.tables.iter().map(|def| &def.name);
+    let relations = tables.chain(found.views.iter().map(|own| &own.name));
+    let relations =
+        relations.chain(found.sequences.iter().map(|own| &own.name)).map(|name| ("relation", name));
+    let schemas = found.namespaces.iter().map(|own| ("schema", &own.name));
+    let routines = found.routines.iter().map(|own| ("function", &own.name));
+    let servers = found.servers.iter().map(|own| ("server", &own.name));
+    let others = relations.chain(schemas).chain(routines).chain(servers);
+    of_tables_and_types(found).chain(others.map(|(kind, name)| (kind, name.to_lowercase()))).collect()
+}
+
+fn of_tables_and_types(found: &Definitions) -> impl Iterator<Item = Taken> {
+    let prefixes = found.tables.iter().filter_map(|def| def.options.prefix.clone());
+    let indexes = found.tables.iter().flat_map(|def| {
+        let names: HashSet<String> =
+            indexes_of(def).map(|index| index.name).chain(def.key_name.clone()).collect();
+        names.into_iter().map(|name| def.qualified(&name).to_lowercase())
+    });
+    let types = found.enums.iter().map(|own| own.name.to_lowercase());
+    let named = prefixes.map(|name| ("prefix", name)).chain(indexes.map(|name| ("index", name)));
+    named.chain(types.map(|name| ("type", name)))
 }
 
 /// Whether definitions go together. A check field guards them against chance, not against who can write the file.

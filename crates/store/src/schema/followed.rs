@@ -20,6 +20,9 @@ pub struct Followed {
     pub system: String,
     /// Changes with each promotion.
     pub timeline: u32,
+    /// Changes when the source recovers from a crash.
+    #[serde(default)]
+    pub life: String,
     /// All changes before this place in the log were applied.
     pub lsn: u64,
     /// What the source publishes, as far as it matters here: another text is another stream.

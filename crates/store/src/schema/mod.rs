@@ -117,6 +117,7 @@ impl Schema {
     ) -> Result<(), DdlError> {
         let generation = self.generation() + 1;
         let catalog = catalog_of(generation, tables, apart)?;
+        self.check_held(&catalog)?;
         self.save(&catalog)?;
         self.spread_flush(&catalog);
         step();

@@ -4,14 +4,16 @@
 //! before is written with the definitions, in the same step, until the transaction commits; the next process begins
 //! with that.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::catalogue::Definitions;
+use super::catalogue::{Definitions, written};
 use crate::definition::{
     EnumDef, Grant, NamespaceDef, Place, RoutineDef, SequenceDef, ServerDef, TableDef, ViewDef,
 };
+use crate::limits::UNDO_PASSES;
 use crate::table::catalog::Catalog;
 
 /// What one definition changed, as it was before; what it made is there with nothing before it.
@@ -50,16 +52,26 @@ struct Change<D> {
 /// The definitions of open transactions, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct Open {
-    /// Each with the number of its step.
-    steps: Vec<(u64, Before)>,
+    steps: Vec<Noted>,
     under_way: Option<UnderWay>,
+    /// A transaction is being undone, by definitions that are nobody's.
+    pub(crate) undoing: bool,
     last: u64,
+}
+
+/// A step with its number, and that of the first step of its transaction.
+#[derive(Debug)]
+struct Noted {
+    step: u64,
+    transaction: u64,
+    before: Before,
 }
 
 /// The step under way.
 #[derive(Debug)]
 struct UnderWay {
     step: u64,
+    transaction: u64,
     /// What was defined when it began.
     before: Arc<Catalog>,
     written: Vec<u16>,
@@ -72,10 +84,12 @@ impl UnderWay {
 }
 
 impl Open {
-    /// A definition of a transaction begins.
-    pub(crate) fn begin(&mut self, now: Arc<Catalog>) -> u64 {
+    /// A definition of a transaction begins; with the number of the transaction's first one, if it had any. Returns its
+    /// own number.
+    pub(crate) fn begin(&mut self, now: Arc<Catalog>, first: Option<u64>) -> u64 {
         self.last += 1;
-        self.under_way = Some(UnderWay { step: self.last, before: now, written: Vec::new() });
+        let transaction = first.unwrap_or(self.last);
+        self.under_way = Some(UnderWay { step: self.last, transaction, before: now, written: Vec::new() });
         self.last
     }
 
@@ -91,29 +105,77 @@ impl Open {
         let Some(under_way) = self.under_way.take() else { return };
         let changed = under_way.changed(now);
         if changed != Before::default() {
-            self.steps.push((under_way.step, changed));
+            let UnderWay { step, transaction, .. } = under_way;
+            self.steps.push(Noted { step, transaction, before: changed });
         }
     }
 
     /// These steps are of no open transaction any more; false: there were none.
     pub(crate) fn close(&mut self, steps: &[u64]) -> bool {
         let known = self.steps.len();
-        self.steps.retain(|(step, _)| !steps.contains(step));
+        self.steps.retain(|noted| !steps.contains(&noted.step));
         known != self.steps.len()
     }
 
     /// What is to be written with these definitions.
     pub(crate) fn written(&self, now: &Catalog) -> Vec<Before> {
         let under_way = self.under_way.as_ref().map(|under_way| under_way.changed(now));
-        let steps = self.steps.iter().map(|(_, before)| before.clone());
+        let steps = self.steps.iter().map(|noted| noted.before.clone());
         steps.chain(under_way.filter(|changed| *changed != Before::default())).collect()
     }
+
+    /// The steps of each open transaction but the one that defines something now.
+    pub(crate) fn of_others(&self) -> Vec<Vec<Before>> {
+        let own = self.under_way.as_ref().map(|under_way| under_way.transaction);
+        let mut others: BTreeMap<u64, Vec<Before>> = BTreeMap::new();
+        for noted in self.steps.iter().filter(|noted| !self.undoing && Some(noted.transaction) != own) {
+            others.entry(noted.transaction).or_default().push(noted.before.clone());
+        }
+        others.into_values().collect()
+    }
+}
+
+/// Numbers of things that an open transaction made or changed: the next start, and a `ROLLBACK`, know these by their
+/// numbers. What others make meanwhile must have other ones.
+impl Open {
+    pub(crate) fn has_table(&self, id: u16) -> bool {
+        self.steps.iter().any(|noted| has(&noted.before.tables, id))
+    }
+
+    pub(crate) fn has_enum(&self, id: u16) -> bool {
+        self.steps.iter().any(|noted| has(&noted.before.enums, id))
+    }
+
+    pub(crate) fn has_namespace(&self, id: u16) -> bool {
+        self.steps.iter().any(|noted| has(&noted.before.namespaces, id))
+    }
+
+    pub(crate) fn has_sequence(&self, id: u16) -> bool {
+        self.steps.iter().any(|noted| has(&noted.before.sequences, id))
+    }
+
+    pub(crate) fn has_server(&self, id: u16) -> bool {
+        self.steps.iter().any(|noted| has(&noted.before.servers, id))
+    }
+
+    pub(crate) fn has_routine(&self, id: u16) -> bool {
+        self.steps.iter().any(|noted| has(&noted.before.routines, id))
+    }
+
+    /// The greatest number of a view.
+    pub(crate) fn last_view(&self) -> u32 {
+        let before = self.steps.iter().flat_map(|noted| &noted.before.views);
+        before.filter_map(|change| change.before.as_ref()).map(|before| before.id).max().unwrap_or(0)
+    }
+}
+
+fn has<D>(changes: &[Change<D>], id: u16) -> bool {
+    changes.iter().any(|change| change.of == id.to_string())
 }
 
 /// What differs between two catalogues.
 fn between(before: &Catalog, after: &Catalog) -> Before {
-    let tables =
-        |catalog: &Catalog| -> Vec<TableDef> { catalog.tables().map(|table| table.def().clone()).collect() };
+    let tables = |catalog: &Catalog| catalog.tables().map(|table| written(table)).collect::<Vec<TableDef>>();
     let views = |catalog: &Catalog| catalog.views().map(|view| ViewDef::clone(view)).collect::<Vec<_>>();
     let enums = |catalog: &Catalog| catalog.enums().iter().map(|own| EnumDef::clone(own)).collect::<Vec<_>>();
     let namespaces = |catalog: &Catalog| {
@@ -131,7 +193,7 @@ fn between(before: &Catalog, after: &Catalog) -> Before {
         enums: changes(enums(before), enums(after), |def| def.id.to_string()),
         namespaces: changes(namespaces(before), namespaces(after), |def| def.id.to_string()),
         sequences: changes(sequences(before), sequences(after), |def| def.id.to_string()),
-        routines: changes(routines(before), routines(after), |def| def.name.to_lowercase()),
+        routines: changes(routines(before), routines(after), |def| def.id.to_string()),
         servers: changes(servers(before), servers(after), |def| def.id.to_string()),
         written: Vec::new(),
     }
@@ -151,19 +213,54 @@ fn changes<D: PartialEq>(before: Vec<D>, mut after: Vec<D>, name: impl Fn(&D) ->
     found
 }
 
-/// Takes back what transactions defined that did not come to their end. Returns the numbers of the tables whose rows go
-/// with it.
-pub(crate) fn take_back(found: &mut Definitions) -> Vec<u16> {
-    let mut emptied = Vec::new();
-    for step in std::mem::take(&mut found.open).into_iter().rev() {
-        emptied.extend(step.written);
+/// Takes back what transactions defined that did not come to their end. Returns the definitions that were there before,
+/// and the numbers of the tables whose rows go with it. `fits` judges what this comes to: where something is in the way
+/// that others defined meanwhile, what it is in the way of stays as it is, as after a `ROLLBACK`.
+pub(crate) fn take_back(found: &Definitions, fits: impl Fn(&Definitions) -> bool) -> (Definitions, Vec<u16>) {
+    let mut before = found.clone();
+    undo(&mut before, &found.open);
+    if fits(&before) {
+        return without_rows(before, emptied(found, &found.open));
+    }
+    let mut parts = apart(&found.open);
+    let mut now = found.clone();
+    let mut gone: Vec<u16> = found.open.iter().flat_map(|step| step.written.clone()).collect();
+    for _ in 0..UNDO_PASSES {
+        let left = parts.len();
+        parts.retain(|part| {
+            let mut tried = now.clone();
+            undo(&mut tried, part);
+            let fits = fits(&tried);
+            if fits {
+                gone.extend(emptied(&now, part));
+                now = tried;
+            }
+            !fits
+        });
+        if parts.len() == left {
+            break;
+        }
+    }
+    without_rows(now, gone)
+}
+
+/// A view without its rows must be filled first.
+fn without_rows(mut before: Definitions, emptied: Vec<u16>) -> (Definitions, Vec<u16>) {
+    let gone = before.tables.iter_mut().filter(|def| emptied.contains(&def.id));
+    gone.filter_map(|def| def.materialized.as_mut()).for_each(|view| view.populated = false);
+    (before, emptied)
+}
+
+/// Undoes steps, the newest first.
+pub(crate) fn undo(found: &mut Definitions, steps: &[Before]) {
+    for step in steps.iter().rev().cloned() {
         for change in step.tables {
-            table(&mut found.tables, change, &mut emptied);
+            table(&mut found.tables, change);
         }
         restore(&mut found.views, step.views, |def| def.name.to_lowercase(), |_, before, _| before);
         restore(&mut found.enums, step.enums, |def| def.id.to_string(), |_, before, _| before);
         restore(&mut found.namespaces, step.namespaces, |def| def.id.to_string(), |_, before, _| before);
-        restore(&mut found.routines, step.routines, |def| def.name.to_lowercase(), |_, before, _| before);
+        restore(&mut found.routines, step.routines, |def| def.id.to_string(), |_, before, _| before);
         restore(&mut found.servers, step.servers, |def| def.id.to_string(), |_, before, _| before);
         restore(&mut found.sequences, step.sequences, |def| def.id.to_string(), sequence);
     }
@@ -174,7 +271,66 @@ pub(crate) fn take_back(found: &mut Definitions) -> Vec<u16> {
             column.resolve(&own);
         }
     }
+}
+
+/// The tables of which it cannot be known that their rows fit the definitions before these steps. The process may have
+/// died while it undid them, with any of them undone already. So every definition that rows were written under is
+/// compared with the first, and never with one in between, which may be looser or stricter than what was in force.
+fn emptied(found: &Definitions, steps: &[Before]) -> Vec<u16> {
+    let mut emptied: Vec<u16> = steps.iter().flat_map(|step| step.written.clone()).collect();
+    let mut seen = HashSet::new();
+    for Change { of, before, .. } in steps.iter().flat_map(|step| &step.tables) {
+        if !seen.insert(of) {
+            continue;
+        }
+        // One that was made since goes, with its rows.
+        let Some(first) = before else { continue };
+        let now = found.tables.iter().find(|def| def.id == first.id);
+        let own = steps.iter().flat_map(|step| &step.tables).filter(|change| change.of == *of);
+        let mut later = own.filter_map(|change| change.after.as_ref()).chain(now);
+        if now.is_none() || later.any(|def| def.allows_more_than(first)) {
+            emptied.push(first.id);
+        }
+    }
     emptied
+}
+
+/// The steps of each single thing, that which changed last first: so a rollback undoes them.
+fn apart(steps: &[Before]) -> Vec<Vec<Before>> {
+    let mut parts: Vec<((u8, String), Vec<Before>)> = Vec::new();
+    for (of, step) in steps.iter().rev().flat_map(singles) {
+        match parts.iter_mut().find(|(own, _)| *own == of) {
+            Some((_, part)) => part.insert(0, step),
+            None => parts.push((of, vec![step])),
+        }
+    }
+    parts.into_iter().map(|(_, part)| part).collect()
+}
+
+/// A step for each thing that it changed.
+fn singles(step: &Before) -> Vec<((u8, String), Before)> {
+    fn each<D: Clone>(
+        kind: u8,
+        changes: &[Change<D>],
+        put: impl Fn(&mut Before, Vec<Change<D>>),
+    ) -> Vec<((u8, String), Before)> {
+        let single = |change: &Change<D>| {
+            let mut step = Before::default();
+            put(&mut step, vec![change.clone()]);
+            ((kind, change.of.clone()), step)
+        };
+        changes.iter().map(single).collect()
+    }
+    [
+        each(0, &step.views, |step, changes| step.views = changes),
+        each(1, &step.routines, |step, changes| step.routines = changes),
+        each(2, &step.tables, |step, changes| step.tables = changes),
+        each(3, &step.sequences, |step, changes| step.sequences = changes),
+        each(4, &step.servers, |step, changes| step.servers = changes),
+        each(5, &step.enums, |step, changes| step.enums = changes),
+        each(6, &step.namespaces, |step, changes| step.namespaces = changes),
+    ]
+    .concat()
 }
 
 fn restore<D>(
@@ -204,7 +360,7 @@ fn sequence(now: &SequenceDef, before: SequenceDef, _: Option<&SequenceDef>) -> 
     SequenceDef { place: if fits { place } else { before.place }, ..before }
 }
 
-fn table(tables: &mut Vec<TableDef>, Change { before, after, of }: Change<TableDef>, emptied: &mut Vec<u16>) {
+fn table(tables: &mut Vec<TableDef>, Change { before, after, of }: Change<TableDef>) {
     let place = tables.iter().position(|def| def.id.to_string() == of);
     let Some(before) = before else {
         if let Some(place) = place {
@@ -213,14 +369,10 @@ fn table(tables: &mut Vec<TableDef>, Change { before, after, of }: Change<TableD
         return;
     };
     let Some(place) = place else {
-        emptied.push(before.id);
         tables.push(before);
         return;
     };
     let now = &tables[place];
-    if now.allows_more_than(&before) {
-        emptied.push(before.id);
-    }
     let mut again = now.taken_back(&before, before.indexes.clone());
     again.schema = now.schema + 1;
     again.options = before.options.clone();

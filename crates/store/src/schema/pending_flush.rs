@@ -35,6 +35,11 @@ impl Schema {
         *self.pending_flush.lock() = announced.filter(|&at| at != 0);
     }
 
+    /// The tick of a flush to come.
+    pub fn flush_to_come(&self) -> Option<Tick> {
+        *self.pending_flush.lock()
+    }
+
     /// Carries out what nobody has noticed, so that memory comes back and listeners hear of it.
     pub(crate) fn flush_all_due(&self, now: Tick) {
         let is_due = |pending: &Option<Tick>| pending.is_some_and(|at| at <= now);

@@ -63,6 +63,7 @@ pub struct Catalog {
     has_mirrors: bool,
     /// Whether any table may refuse who reads it.
     has_refusing: bool,
+    has_told: bool,
 }
 
 impl Catalog {
@@ -95,6 +96,7 @@ impl Catalog {
             grants_columns: false,
             has_mirrors: false,
             has_refusing: false,
+            has_told: false,
         };
         for table in others.into_iter().chain([built_in]) {
             if let Some(prefix) = table.def().options.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
@@ -103,6 +105,7 @@ impl Catalog {
             catalog.grants_columns |= table.def().columns.iter().any(|column| !column.grants.is_empty());
             catalog.has_mirrors |= table.is_mirror();
             catalog.has_refusing |= table.may_refuse();
+            catalog.has_told |= table.is_told();
             catalog.tables.insert(table.name().to_lowercase(), table);
         }
         let those = |is_one: fn(&TableDef) -> bool| {
@@ -126,6 +129,12 @@ impl Catalog {
     #[inline]
     pub fn has_mirrors(&self) -> bool {
         self.has_mirrors
+    }
+
+    /// Whether other caches hear of any table.
+    #[inline]
+    pub fn has_told(&self) -> bool {
+        self.has_told
     }
 
     /// Whether any table may refuse who reads it: a mirror, and one with `on_lag = 'fail'`.

@@ -2,8 +2,11 @@
 //!
 //! A row that comes back while its ghost is remembered was evicted too soon, so it goes straight to the main
 //! queue. The queue keeps no rows, only that they were there: eight bytes for each, in buckets of one cache
-//! line. Age is counted in insertions, so nothing is ever moved: an entry that is older than the capacity is
+//! line. Age is counted by what left since, so nothing is ever moved: an entry that is older than the capacity is
 //! simply no member any more, and its place is free.
+//!
+//! What leaves is counted in rows where a table has a limit of rows, and in bytes where memory is the limit: a few
+//! large rows in the main queue take the place of many small ones, and as many must be remembered.
 //!
 //! Membership is approximate both ways, which costs the policy nothing that can be measured: two rows whose
 //! fingerprints agree are one to it (with a million rows one miss in 4,000: six entries in a bucket that
@@ -14,6 +17,8 @@
 const WAYS: usize = 8;
 /// Entries expected in a full bucket. Buckets fill unevenly; three free places keep early forgetting at one in forty.
 const WAYS_USED: usize = 5;
+/// A set with so many times the buckets that it needs gives them back.
+const SPARSE: usize = 4;
 /// One remembered row. Fingerprint 0 marks a free place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -27,21 +32,56 @@ struct Entry {
 #[repr(align(64))]
 struct Bucket([Entry; WAYS]);
 
+/// Bytes in which the size of a row counts: an age is 31 bits of these, which is 128 GiB.
+const GRAIN_BYTES: u64 = 64;
+/// Rows of which the mean size is taken.
+const SIZES_MEASURED: u32 = 1_024;
+/// Rows that a small table remembers.
+const ROWS_MIN: u64 = 1_024;
+/// The window in per cent of the main queue: a row that comes back a little later than it would have left there is
+/// worth its place, too.
+const WINDOW_PER_CENT: u64 = 140;
+
 /// A bounded first-in-first-out set of row hashes.
 #[derive(Debug, Default)]
 pub struct Ghost {
     buckets: Vec<Bucket>,
-    /// How many insertions an entry is remembered for.
+    /// For how much of what leaves an entry is remembered.
     capacity: u32,
-    /// Insertions so far, wrapping.
+    /// What left so far, wrapping.
     insertions: u32,
+    /// The sizes of rows, as they leave.
+    sizes: Sizes,
+}
+
+/// The mean size of rows, in grains.
+#[derive(Debug, Default)]
+struct Sizes {
+    sum: u64,
+    rows: u32,
+    /// Of the rows measured last; 0: none were.
+    mean: u64,
+}
+
+impl Sizes {
+    fn add(&mut self, grains: u32) {
+        self.sum += u64::from(grains);
+        self.rows += 1;
+        if self.rows == SIZES_MEASURED || self.mean == 0 {
+            self.mean = (self.sum / u64::from(self.rows)).max(1);
+        }
+        if self.rows == SIZES_MEASURED {
+            (self.sum, self.rows) = (0, 0);
+        }
+    }
 }
 
 impl Ghost {
     /// A set that remembers the last `capacity` insertions; of none, it is always empty.
     pub fn new(capacity: usize) -> Self {
         let capacity = bounded(capacity);
-        Self { buckets: vec![Bucket::default(); buckets_for(capacity)], capacity, insertions: 0 }
+        let buckets = vec![Bucket::default(); buckets_for(capacity)];
+        Self { buckets, capacity, ..Self::default() }
     }
 
     /// How many insertions are remembered.
@@ -59,6 +99,29 @@ impl Ghost {
         self.insertions = self.insertions.wrapping_add(1);
         let entry = Entry { fingerprint: fingerprint(hash), inserted: self.insertions };
         self.put(entry);
+    }
+
+    /// Remembers a row of so many bytes until as many have left as the main queue holds, and a part more.
+    pub fn insert_sized(&mut self, hash: u64, bytes: u64, main_bytes: u64) {
+        let grains = bounded(usize::try_from(bytes.div_ceil(GRAIN_BYTES)).unwrap_or(usize::MAX));
+        self.sizes.add(grains);
+        self.fit(main_bytes);
+        self.insertions = self.insertions.wrapping_add(grains);
+        self.put(Entry { fingerprint: fingerprint(hash), inserted: self.insertions });
+    }
+
+    /// Has a window for a main queue of so many bytes, and room in it for rows of the sizes that left last.
+    fn fit(&mut self, main_bytes: u64) {
+        let mean = self.sizes.mean.max(1);
+        let window = (main_bytes / GRAIN_BYTES * WINDOW_PER_CENT / 100).max(ROWS_MIN * mean);
+        let rows = u32::try_from(window / mean).unwrap_or(u32::MAX);
+        let window = bounded(usize::try_from(window).unwrap_or(usize::MAX));
+        let buckets = buckets_for(rows);
+        if buckets > self.buckets.len() || buckets * SPARSE < self.buckets.len() {
+            // Somewhat more, so that it is seldom made again while it grows.
+            self.rebuild(window, buckets + buckets / 4);
+        }
+        self.capacity = window;
     }
 
     /// Whether a row is remembered.
@@ -91,7 +154,10 @@ impl Ghost {
     /// entries that are young enough stay members.
     pub fn set_capacity(&mut self, capacity: usize) {
         let capacity = bounded(capacity);
-        let buckets = buckets_for(capacity);
+        self.rebuild(capacity, buckets_for(capacity));
+    }
+
+    fn rebuild(&mut self, capacity: u32, buckets: usize) {
         // Entries that are too old under the old capacity must not come back to life under a larger one.
         let limit = capacity.min(self.capacity);
         let insertions = self.insertions;
@@ -172,6 +238,29 @@ mod tests {
         assert!(remembered(&hashes[4000..]) > 930, "a crowded bucket may forget a few early");
         assert!(remembered(&hashes[..4000]) < 5, "older ones are gone");
         assert!(ghost.memory_bytes() <= 1000 * 13);
+    }
+
+    #[test]
+    fn a_few_large_rows_remember_as_many_small_ones_as_take_their_place() {
+        let mut random = seeded();
+        let main_bytes = 50_000_000;
+        let mut ghost = Ghost::default();
+        for _ in 0..100 {
+            ghost.insert_sized(random.u64(..), 500_000, main_bytes);
+        }
+        assert!(ghost.memory_bytes() < 20_000, "{}", ghost.memory_bytes());
+        let hashes: Vec<u64> = (0..1_000_000).map(|_| random.u64(..)).collect();
+        for hash in &hashes {
+            ghost.insert_sized(*hash, 128, main_bytes);
+        }
+        let remembered = |hashes: &[u64]| hashes.iter().filter(|hash| ghost.contains(**hash)).count();
+        let kept = usize::try_from(main_bytes / 128).unwrap();
+        assert!(remembered(&hashes[hashes.len() - kept..]) > kept * 93 / 100);
+        assert!(remembered(&hashes[..hashes.len() - 2 * kept]) < 100, "older ones are gone");
+        for _ in 0..20_000 {
+            ghost.insert_sized(random.u64(..), 500_000, main_bytes);
+        }
+        assert!(ghost.memory_bytes() < 100_000, "{}", ghost.memory_bytes());
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub struct Table {
     writes_under: u32,
     /// See [`Table::reads_through`].
     reads_through: bool,
+    /// See [`Table::likeness`].
+    likeness: Option<u64>,
     pub(crate) state: Arc<TableState>,
 }
 
@@ -264,6 +266,7 @@ impl Table {
         let may_withhold = renews || def.options.on_lag == OnLag::Fail;
         let writes_under = if def.materialized.is_some() { 0 } else { def.schema };
         let reads_through = def.options.query.is_some();
+        let likeness = def.options.bus.is_some().then(|| def.likeness());
         Self {
             // Relaxed: only that no two are the same.
             number: TABLES.fetch_add(1, Ordering::Relaxed),
@@ -279,6 +282,7 @@ impl Table {
             may_withhold,
             writes_under,
             reads_through,
+            likeness,
             state,
         }
     }
@@ -462,6 +466,18 @@ impl Table {
     #[inline]
     pub fn reads_through(&self) -> bool {
         self.reads_through
+    }
+
+    /// Whether other caches are told which of its rows are not valid any more (`bus`).
+    #[inline]
+    pub fn is_told(&self) -> bool {
+        self.likeness.is_some()
+    }
+
+    /// What it has in common with the tables of its name in the other caches ([`TableDef::likeness`]); none: no other
+    /// cache hears of it.
+    pub fn likeness(&self) -> Option<u64> {
+        self.likeness
     }
 
     /// Counts a lookup of a row by its whole key.

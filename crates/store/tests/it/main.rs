@@ -20,6 +20,7 @@ mod generated;
 mod hours;
 mod in_place;
 mod limits;
+mod loads;
 mod model;
 mod moving;
 mod namespaces;

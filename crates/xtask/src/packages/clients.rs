@@ -1,4 +1,4 @@
-//! What clients install: wheels, an npm package, archives of the C library and of the Rust client.
+//! What clients install: wheels, npm packages, a Composer package, archives of the C library and of the Rust client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use crate::{install, tools};
 /// The Python packages without native parts.
 const PURE: &[&str] = &["django", "dogpile"];
 
+/// The packages of Node.
+const NODE: &[&str] = &["node", "node-cache"];
+
 /// The crates that a Rust program needs.
 const RUST: [&str; 3] = ["arena", "store", "client"];
 
@@ -19,7 +22,8 @@ pub(super) fn build(into: &Path, debug: bool) -> Result<(), String> {
     tools::install_builders()?;
     native_wheel(into, debug)?;
     PURE.iter().try_for_each(|name| pure_wheel(name, into))?;
-    npm(into)?;
+    NODE.iter().try_for_each(|name| npm(name, into))?;
+    composer(into)?;
     library(into, debug)?;
     rust(into)
 }
@@ -32,7 +36,7 @@ fn fetched(path: &str) -> Result<PathBuf, String> {
 
 fn native_wheel(into: &Path, debug: bool) -> Result<(), String> {
     let mut maturin = Command::new(fetched("clients-python/bin/maturin")?);
-    maturin.args(["build", "--quiet", "--locked", "--profile", if debug { "dev" } else { "release" }]);
+    maturin.args(["build", "--quiet", "--locked", "--profile", if debug { "dev" } else { "dist" }]);
     maturin.arg("--interpreter").arg(fetched("clients-python/bin/python")?);
     maturin.arg("--manifest-path").arg(root().join("clients/python/Cargo.toml")).arg("--out").arg(into);
     succeed(&mut maturin)
@@ -55,11 +59,24 @@ fn pure_wheel(name: &str, into: &Path) -> Result<(), String> {
     fs::remove_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))
 }
 
-/// The npm package has no native part: it is built where it is installed.
-fn npm(into: &Path) -> Result<(), String> {
+/// An npm package. A native part is built where it is installed.
+fn npm(name: &str, into: &Path) -> Result<(), String> {
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--ignore-scripts", "--pack-destination"]).arg(into);
-    succeed(npm.current_dir(root().join("clients/node")))
+    succeed(npm.current_dir(root().join("clients").join(name)))
+}
+
+/// The package of PHP: an archive that Composer installs from the folder where it is unpacked. It could install a zip
+/// archive itself, but only with an extension of PHP that many have not.
+fn composer(into: &Path) -> Result<(), String> {
+    let mut composer = Command::new("composer");
+    composer
+        .args(["archive", "--quiet", "--no-interaction", "--no-plugins", "--format=tar", "--dir"])
+        .arg(into);
+    composer.env("COMPOSER_HOME", into.join("composer")).env("COMPOSER_ALLOW_SUPERUSER", "1");
+    succeed(composer.current_dir(root().join("clients/php")))?;
+    let _ = fs::remove_dir_all(into.join("composer"));
+    Ok(())
 }
 
 /// The C library with header, pkg-config file and manual page. It can be unpacked anywhere: pkg-config finds the rest

@@ -24,9 +24,19 @@ const BESIDE: &[(&str, &str)] = &[
 /// Builds the program; where it lies, with its symbols.
 pub(super) fn build() -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--locked", "--release", "--package", "sqlcached", "--bin", "sqlcached"]);
+    build.args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--profile",
+        "dist",
+        "--package",
+        "sqlcached",
+        "--bin",
+        "sqlcached",
+    ]);
     succeed(&mut build)?;
-    Ok(Path::new(text(&metadata(false)?, "target_directory")).join("release/sqlcached"))
+    Ok(Path::new(text(&metadata(false)?, "target_directory")).join("dist/sqlcached"))
 }
 
 /// The program stripped, with what is read beside it; its symbols in an archive of their own. The name says which C

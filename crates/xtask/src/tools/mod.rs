@@ -1,9 +1,12 @@
 //! Installs the programs that the tests talk to, where they are missing.
 
 mod packages;
+mod sources;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::Outcome;
 
 /// A program we start, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -19,6 +22,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("psql", "postgresql-client-15"),
     ("pgbouncer", "pgbouncer"),
     ("php", "php-cli"),
+    ("phpunit", "phpunit"),
+    ("composer", "composer"),
     ("ruby", "ruby"),
     ("go", "golang-go"),
     ("javac", "default-jdk-headless"),
@@ -57,6 +62,12 @@ const FILES: &[(&str, &str)] = &[
     // Debian's updates change the version, and with it all other files.
     ("/var/lib/dpkg/info/ruby-activerecord.list", "ruby-activerecord"),
     ("/usr/share/rubygems-integration/3.1.0/specifications/pg-1.4.5.gemspec", "ruby-pg"),
+    ("/usr/share/php/Psr/SimpleCache/autoload.php", "php-psr-simple-cache"),
+    ("/usr/share/php/Cache/IntegrationTests/autoload.php", "php-cache-integration-tests"),
+    ("/usr/share/php/Symfony/Component/Cache/autoload.php", "php-symfony-cache"),
+    ("/usr/share/php/Illuminate/Cache/autoload.php", "php-illuminate-cache"),
+    ("/usr/share/php/Illuminate/Config/autoload.php", "php-illuminate-config"),
+    ("/usr/share/php/Illuminate/Events/autoload.php", "php-illuminate-events"),
 ];
 
 /// The servers that experiments compare with: a file of each, and its Debian package. Tests need not all of them.
@@ -73,6 +84,14 @@ pub(crate) fn install_peers() {
         if let Err(why) = apt_install(&[package]) {
             println!("{file} is missing: {why}");
         }
+    }
+}
+
+/// As a step of `make test`.
+pub(crate) fn check() -> Outcome {
+    match install() {
+        Ok(()) => Outcome::new(1, Vec::new()),
+        Err(why) => Outcome::broken(why),
     }
 }
 
@@ -108,8 +127,11 @@ fn missing(programs: &'static [(&str, &str)]) -> impl Iterator<Item = &'static s
     programs.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package)
 }
 
-/// Makes sure of what builds clients' packages: an environment of Python with maturin.
+/// Makes sure of what builds clients' packages: an environment of Python with maturin, and Composer.
 pub(crate) fn install_builders() -> Result<(), String> {
+    if !on_path("composer") {
+        apt_install(&["composer"])?;
+    }
     packages::install_one("clients-python")
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::run;
+use super::{run, sources};
 use crate::metadata::root;
 
 /// A set of packages: the folder under `target/drivers` with what was fetched, the file that pins the versions, and
@@ -29,7 +29,13 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "clients/django/requirements-4.2.txt",
         fetch: fetch_django,
     },
+    Packages { name: "clients-php", pinned_by: "clients/php/tests/suites.txt", fetch: sources::fetch },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
+    Packages {
+        name: "clients-node-cache",
+        pinned_by: "clients/node-cache/package-lock.json",
+        fetch: fetch_node,
+    },
     Packages {
         name: "bmemcached",
         pinned_by: "tests/drivers/bmemcached/requirements.txt",
@@ -37,6 +43,7 @@ const PACKAGES: &[Packages] = &[
     },
     Packages { name: "console", pinned_by: "tests/drivers/console/package-lock.json", fetch: fetch_node },
     Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
+    Packages { name: "nats", pinned_by: "tests/drivers/nats/requirements.txt", fetch: fetch_python },
     Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
     Packages { name: "orms-go", pinned_by: "tests/orms/go/go.sum", fetch: fetch_go },
     Packages { name: "orms-java", pinned_by: "tests/orms/java/pom.xml", fetch: fetch_java },

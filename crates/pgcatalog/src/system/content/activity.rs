@@ -96,9 +96,30 @@ pub(super) fn locks(system: &System, rows: &mut Rows) {
     }
 }
 
+/// `pg_stat_bgwriter`: one row, of nothing. No pages are written.
+pub(super) fn background_writer(_: &System, rows: &mut Rows) {
+    rows.add([
+        ("checkpoints_timed", int(0)),
+        ("checkpoints_req", int(0)),
+        ("checkpoint_write_time", Value::Real(0.0)),
+        ("checkpoint_sync_time", Value::Real(0.0)),
+        ("buffers_checkpoint", int(0)),
+        ("buffers_clean", int(0)),
+        ("maxwritten_clean", int(0)),
+        ("buffers_backend", int(0)),
+        ("buffers_backend_fsync", int(0)),
+        ("buffers_alloc", int(0)),
+    ]);
+}
+
+/// `pg_stat_archiver`: the same. Nothing is archived.
+pub(super) fn archiver(_: &System, rows: &mut Rows) {
+    rows.add([("archived_count", int(0)), ("failed_count", int(0))]);
+}
+
 /// `pg_settings`
 pub(super) fn settings(system: &System, rows: &mut Rows) {
-    for setting in system.server().settings() {
+    for setting in system.told_settings() {
         rows.add([
             ("name", text(&setting.name)),
             ("setting", text(&setting.setting)),

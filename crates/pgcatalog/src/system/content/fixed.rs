@@ -47,6 +47,7 @@ pub(super) fn wrapper_oid(wrapper: Wrapper) -> u32 {
     match wrapper {
         Wrapper::Postgres => 13_400,
         Wrapper::MariaDb => 13_401,
+        Wrapper::Nats => 13_402,
     }
 }
 

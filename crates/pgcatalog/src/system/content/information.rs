@@ -13,6 +13,7 @@ use super::super::rows::{Rows, int, text, yes_or_no};
 use super::activity::optional;
 use super::fixed::{namespace_names, schema_of, schema_of_enum, schema_of_view};
 use super::relations::default_text;
+use crate::words::in_postgresqls_words;
 
 /// What PostgreSQL says of a text without a length.
 const TEXT_BYTES: i64 = 1 << 30;
@@ -265,7 +266,7 @@ pub(super) fn check_constraints(system: &System, rows: &mut Rows) {
                 ("constraint_catalog", database(system)),
                 ("constraint_schema", text(schema_of(table))),
                 ("constraint_name", text(&check.name)),
-                ("check_clause", text(&check.sql)),
+                ("check_clause", text(&in_postgresqls_words(&check.sql))),
             ]);
         }
     }

@@ -1,6 +1,7 @@
 //! What is in each system table.
 
 mod activity;
+mod buses;
 mod fixed;
 mod grants;
 mod happened;
@@ -65,6 +66,8 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_shadow", roles::shadow),
     ("pg_stat_activity", activity::sessions),
     ("pg_stat_all_tables", activity::table_counts),
+    ("pg_stat_archiver", activity::archiver),
+    ("pg_stat_bgwriter", activity::background_writer),
     ("pg_stat_ssl", activity::encryption),
     ("pg_stat_statements", own::statement_counts),
     ("pg_stat_user_tables", activity::table_counts),
@@ -78,12 +81,14 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_user_mapping", servers::mapping_rows),
     ("pg_user_mappings", servers::mappings),
     ("pg_views", relations::views),
+    ("sqlcached_buses", buses::buses),
     ("sqlcached_expiry_rules", rules::rules),
     ("sqlcached_history", happened::history),
     ("sqlcached_indexes", own::indexes),
     ("sqlcached_invalidations", happened::invalidations),
     ("sqlcached_largest", sampled::largest),
     ("sqlcached_limits", rules::limits),
+    ("sqlcached_nodes", buses::nodes),
     ("sqlcached_prefixes", sampled::prefixes),
     ("sqlcached_refusals", own::refusals),
     ("sqlcached_roles", own::roles),

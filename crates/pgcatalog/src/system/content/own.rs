@@ -168,7 +168,7 @@ pub(super) fn statements(system: &System, rows: &mut Rows) {
 
 /// `sqlcached_settings`
 pub(super) fn settings(system: &System, rows: &mut Rows) {
-    for setting in system.server().settings() {
+    for setting in system.told_settings() {
         rows.add([
             ("name", text(&setting.name)),
             ("setting", text(&setting.setting)),

@@ -21,6 +21,7 @@ use super::fixed::{
 use super::grants;
 use super::types::facts_of;
 use crate::names::{KEY_OPTION, identifier};
+use crate::words::{in_postgresqls_words, is_cast};
 
 /// PostgreSQL's pages, in which it counts sizes.
 const PAGE_BYTES: u64 = 8_192;
@@ -221,17 +222,23 @@ pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
         return Some(format!("nextval({}::regclass)", sql_literal(&Value::from(sequence.as_str()))));
     }
     if let Some(generated) = &def.generated {
-        return Some(generated.sql.clone());
+        return Some(in_postgresqls_words(&generated.sql));
     }
     if let Some(expression) = &def.default_sql {
-        let shown = super::sequences::shown_default(expression);
+        let shown = in_postgresqls_words(&super::sequences::shown_default(expression));
+        if shown.eq_ignore_ascii_case("NULL") {
+            return null_default(column);
+        }
         // The parentheses around a call are ours.
-        let bare =
-            shown.strip_prefix('(').and_then(|shown| shown.strip_suffix(')')).filter(|bare| is_call(bare));
+        let bare = shown
+            .strip_prefix('(')
+            .and_then(|shown| shown.strip_suffix(')'))
+            .filter(|bare| is_call(bare) || is_cast(bare));
         return Some(bare.map_or_else(|| shown.clone(), str::to_owned));
     }
     let default = def.default.as_ref()?;
     Some(match (column.ty, default) {
+        (_, Value::Null) => return null_default(column),
         (SqlType::Bool, Value::Integer(truth)) => if *truth == 0 { "false" } else { "true" }.to_owned(),
         (ty, Value::Text(_)) if ty.is_array() => {
             let braces = Value::Text(braces(default));
@@ -240,6 +247,12 @@ pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
         (ty, Value::Text(_)) => format!("{}::{}", sql_literal(default), column.type_name(ty)),
         _ => sql_literal(default),
     })
+}
+
+/// What is shown of `DEFAULT NULL`: nothing, unless the column's type says how long its values are.
+fn null_default(column: &ColumnFacts<'_>) -> Option<String> {
+    let has_length = column.modifier >= 0;
+    has_length.then(|| format!("NULL::{}", column.type_name(column.ty)))
 }
 
 /// An array as PostgreSQL writes it.
@@ -334,7 +347,7 @@ fn check_constraints(table: &Table, rows: &mut Rows) {
             ("confmatchtype", text(" ")),
             ("conislocal", flag(true)),
             ("conkey", columns),
-            ("conbin", text(&check.sql)),
+            ("conbin", text(&in_postgresqls_words(&check.sql))),
         ]);
     }
 }
@@ -362,6 +375,7 @@ fn foreign_keys(catalog: &Catalog, table: &Table, rows: &mut Rows) {
     for key in &table.def().foreign_keys {
         let other = referenced(catalog, key);
         let referred = other.as_ref().map(|(other, columns)| numbers(other, columns));
+        let unique = other.as_ref().and_then(|(other, columns)| unique_index(other, columns));
         rows.add([
             ("oid", int(check_oid(table, &key.name))),
             ("conname", text(&key.name)),
@@ -369,6 +383,7 @@ fn foreign_keys(catalog: &Catalog, table: &Table, rows: &mut Rows) {
             ("contype", text("f")),
             ("convalidated", flag(true)),
             ("conrelid", int(oid_of_table(table))),
+            ("conindid", int(unique.unwrap_or(0))),
             ("confrelid", int(other.map_or(0, |(other, _)| oid_of_table(other)))),
             ("confupdtype", text(action(&key.on_update))),
             ("confdeltype", text(action(&key.on_delete))),
@@ -379,6 +394,18 @@ fn foreign_keys(catalog: &Catalog, table: &Table, rows: &mut Rows) {
             ("confkey", referred.unwrap_or(Value::Null)),
         ]);
     }
+}
+
+/// The index that a foreign key refers to: it makes these columns unique.
+fn unique_index(table: &Table, columns: &[usize]) -> Option<u32> {
+    let covers = |index: &IndexFacts| {
+        index.unique
+            && index.columns.len() == columns.len()
+            && columns.iter().all(|at| index.columns.contains(at))
+    };
+    let indexes = indexes_of(table);
+    let found = indexes.iter().find(|index| index.primary && covers(index));
+    found.or_else(|| indexes.iter().find(|index| covers(index))).map(|index| index.oid)
 }
 
 /// The letter of an action.

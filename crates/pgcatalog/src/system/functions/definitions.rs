@@ -23,6 +23,7 @@ use crate::system::relation::{
     indexes_of, number_of as column_number, shown_at,
 };
 use crate::system::rows::{int, text};
+use crate::words::in_postgresqls_words;
 
 pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("col_description", (2, 2), |system, call| {
@@ -62,6 +63,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         };
         optional(view.map(|view| view.shown()).or_else(materialized))
     }),
+    function("pg_index_column_has_property", (3, 3), index_column_has),
     function("pg_indexes_size", (1, 1), |system, call| size_of(system, call, |sizes| sizes.indexes)),
     function("pg_opclass_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_operator_is_visible", (1, 1), |_, _| truth(true)),
@@ -116,6 +118,28 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         int_or_null(call.text(0).and_then(|name| type_oid(system, &name)))
     }),
 ];
+
+/// What PostgreSQL says of a column of an index; NULL where it is none, or the property is unknown.
+fn index_column_has(system: &System, call: &Call) -> Value {
+    let (Some(oid), Some(number), Some(property)) = (call.oid(0), call.integer(1), call.text(2)) else {
+        return Value::Null;
+    };
+    let catalog = system.catalog();
+    let found =
+        catalog.tables().find_map(|table| indexes_of(table).into_iter().find(|index| index.oid == oid));
+    let Some(index) = found else { return Value::Null };
+    let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    let Some(at) = at.filter(|at| *at < index.columns.len()) else { return Value::Null };
+    let ordered = index.method_name() == "btree";
+    let descending = index.index.as_ref().is_some_and(|index| index.def().is_descending(at));
+    truth(match property.to_ascii_lowercase().as_str() {
+        "asc" | "nulls_last" => ordered && !descending,
+        "desc" | "nulls_first" => ordered && descending,
+        "orderable" | "returnable" | "search_array" | "search_nulls" => ordered,
+        "distance_orderable" => false,
+        _ => return Value::Null,
+    })
+}
 
 /// An expression of a definition. A sequence or an enum type in `public` is named with its schema where it would not
 /// be found.
@@ -417,7 +441,7 @@ fn constraint_definition(system: &System, call: &Call) -> Value {
         of_index
             .or_else(|| {
                 let check = checks_of(table).find(|check| check_oid(table, &check.name) == oid);
-                check.map(|check| format!("CHECK ({})", check.sql))
+                check.map(|check| format!("CHECK ({})", in_postgresqls_words(&check.sql)))
             })
             .or_else(|| {
                 let keys = &table.def().foreign_keys;

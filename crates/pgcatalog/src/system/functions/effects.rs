@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use sqlite::meter;
 use sqltext::error::{SqlError, state};
+use store::patience;
 use store::scalar::interval::Interval;
 use store::value::Value;
 
@@ -14,18 +14,20 @@ use crate::system::System;
 use crate::system::rows::text;
 
 pub(super) static FUNCTIONS: &[FunctionDef] = &[
+    fallible("bus_sequence", (1, 1), bus_sequence),
     fallible("current_setting", (1, 2), current_setting),
     fallible("pg_cancel_backend", (1, 1), cancel),
     fallible("pg_notify", (2, 2), notify),
     fallible("set_config", (3, 3), set_config),
+    fallible("wait_for_bus", (2, 3), wait_for_bus),
     fallible("wait_for_source", (2, 3), wait_for_source),
 ];
 
 /// How long a wait lasts until it looks whether its statement must stop, and what that counts as: the expressions of a
 /// row may take a hundred thousand operations, for a memcached worker waits for them.
 const WAIT_SLICE: (Duration, u64) = (Duration::from_millis(5), 500_000);
-/// How long `wait_for_source()` waits where it is not told.
-const SOURCE_WAIT: Duration = Duration::from_secs(1);
+/// How long `wait_for_source()` and `wait_for_bus()` wait where they are not told.
+const WAIT: Duration = Duration::from_secs(1);
 
 /// What the session set, else what the daemon says; an unknown name is NULL only where the caller allows it.
 fn current_setting(system: &System, call: &Call) -> Result<Value, SqlError> {
@@ -33,10 +35,21 @@ fn current_setting(system: &System, call: &Call) -> Result<Value, SqlError> {
     if let Some(value) = setting(system, &name) {
         return Ok(Value::Text(value));
     }
+    let mut all = system.server().settings().into_iter();
+    if all.any(|told| told.private && told.name.eq_ignore_ascii_case(&name)) {
+        return Err(private_setting(&name));
+    }
     if call.truth(1) {
         return Ok(Value::Null);
     }
     Err(SqlError::new(state::UNKNOWN_OBJECT, format!("unrecognized configuration parameter \"{name}\"")))
+}
+
+/// The error for a setting that tells where a file is.
+#[cold]
+pub fn private_setting(name: &str) -> SqlError {
+    let message = format!("must be superuser or a member of pg_read_all_settings to examine \"{name}\"");
+    SqlError::new(state::FORBIDDEN, message)
 }
 
 fn setting(system: &System, name: &str) -> Option<String> {
@@ -52,7 +65,7 @@ fn setting(system: &System, name: &str) -> Option<String> {
     server
         .session_default(name)
         .map(str::to_owned)
-        .or_else(|| server.settings().into_iter().find(|told| same(&told.name)).map(|told| told.setting))
+        .or_else(|| system.told_settings().find(|told| same(&told.name)).map(|told| told.setting))
         .or_else(|| preset(name).map(str::to_owned))
 }
 
@@ -114,8 +127,41 @@ fn set_config(system: &System, call: &Call) -> Result<Value, SqlError> {
 fn wait_for_source(system: &System, call: &Call) -> Result<Value, SqlError> {
     let (Some(name), Some(lsn)) = (call.text(0), call.text(1)) else { return Ok(Value::Null) };
     let lsn = place_of(&lsn)?;
+    let waited = wait_until(call, |slice| system.server().source_applied(&name, lsn, slice))?;
+    waited.map(truth).ok_or_else(|| {
+        let message = format!("source \"{name}\" is not followed");
+        SqlError::new(state::UNKNOWN_OBJECT, message)
+            .with_hint("name a server that a table has as its source; sqlcached_sources lists them")
+    })
+}
+
+/// The last message of this cache that a bus has: who waits for it in another cache reads there what was invalidated
+/// here.
+fn bus_sequence(system: &System, call: &Call) -> Result<Value, SqlError> {
+    let Some(name) = call.text(0) else { return Ok(Value::Null) };
+    let buses = system.server().buses();
+    let bus = buses.iter().find(|bus| bus.name.eq_ignore_ascii_case(&name)).ok_or_else(|| no_bus(&name))?;
+    Ok(Value::Integer(i64::try_from(bus.sent).unwrap_or(i64::MAX)))
+}
+
+/// Waits until what a bus carried up to a message is applied here.
+fn wait_for_bus(system: &System, call: &Call) -> Result<Value, SqlError> {
+    let (Some(name), Some(sequence)) = (call.text(0), call.integer(1)) else { return Ok(Value::Null) };
+    let sequence = u64::try_from(sequence)
+        .map_err(|_| SqlError::new(state::BAD_PARAMETER, "a message of a bus has a number from 0 on"))?;
+    let waited = wait_until(call, |slice| system.server().bus_applied(&name, sequence, slice))?;
+    waited.map(truth).ok_or_else(|| no_bus(&name))
+}
+
+fn no_bus(name: &str) -> SqlError {
+    SqlError::new(state::UNKNOWN_OBJECT, format!("bus \"{name}\" is not followed"))
+        .with_hint("name a server that a table has as its bus; sqlcached_buses lists them")
+}
+
+/// Asks again and again, as long as the third argument says, until the answer is yes or there is none.
+fn wait_until(call: &Call, ask: impl Fn(Duration) -> Option<bool>) -> Result<Option<bool>, SqlError> {
     let wait = match call.text(2) {
-        None => SOURCE_WAIT,
+        None => WAIT,
         Some(text) => {
             let span = Interval::parse(&text)?;
             if span.months != 0 || span.days != 0 || span.us < 0 {
@@ -127,18 +173,11 @@ fn wait_for_source(system: &System, call: &Call) -> Result<Value, SqlError> {
     let end = now() + wait;
     loop {
         let slice = end.saturating_duration_since(now()).min(WAIT_SLICE.0);
-        let applied = system.server().source_applied(&name, lsn, slice);
-        match applied {
+        match ask(slice) {
             Some(false) if now() < end => {}
-            Some(applied) => return Ok(truth(applied)),
-            None => {
-                let message = format!("source \"{name}\" is not followed");
-                return Err(SqlError::new(state::UNKNOWN_OBJECT, message).with_hint(
-                    "name a server that a table has as its source; sqlcached_sources lists them",
-                ));
-            }
+            answer => return Ok(answer),
         }
-        if meter::must_stop(WAIT_SLICE.1) {
+        if patience::must_stop(WAIT_SLICE.1) {
             return Err(SqlError::new(state::CANCELED, "the statement was stopped"));
         }
     }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 
 use store::value::Value;
 
+pub use self::effects::private_setting;
 pub(super) use self::session::PRESET;
 pub use self::session::preset;
 use super::System;

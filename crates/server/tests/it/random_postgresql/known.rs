@@ -20,9 +20,9 @@ pub(super) const KNOWN: &[Known] = &[
         is_it: |theirs, ours| failed(theirs, &["22012"]) && !matches!(ours, Answer::Failed(_)),
     },
     Known {
-        what: "numbers that overflow",
-        shown_by: "SELECT 9223372036854775807::bigint + 1",
-        reason: "SQLite's arithmetic goes on with wider integers and with floats, and statements in its dialect rely on it",
+        what: "integers of 32 bits that overflow within an expression",
+        shown_by: "SELECT 2147483647 + 1 > 0",
+        reason: "an INT holds 64 bits, as SQLite's do; a result that is sent as one of 32 is refused",
         is_it: |theirs, ours| failed(theirs, &["22003"]) && !matches!(ours, Answer::Failed(_)),
     },
     Known {

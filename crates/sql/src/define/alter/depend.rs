@@ -4,6 +4,7 @@ use store::definition::TableDef;
 
 use crate::compute::mentions;
 use crate::error::{SqlError, state};
+use crate::text::token::tokens;
 
 /// Refuses to drop a column that something else needs.
 pub(super) fn check_droppable(def: &TableDef, at: usize) -> Result<(), SqlError> {
@@ -38,6 +39,17 @@ pub(super) fn dependents(def: &TableDef, at: usize) -> Vec<String> {
     };
     let concerned = def.indexes.iter().filter(|index| index.reads().any(reads));
     concerned.map(|index| index.name.clone()).collect()
+}
+
+/// Whether a query may read columns that it does not name: by a star, or by joining equal names.
+pub(super) fn reads_all(sql: &str) -> bool {
+    let all = tokens(sql);
+    let is_count = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| all.get(before));
+        before.is_some_and(|open| open.is_sign("("))
+            && all.get(at + 1).is_some_and(|close| close.is_sign(")"))
+    };
+    all.iter().enumerate().any(|(at, token)| token.is("NATURAL") || (token.is_sign("*") && !is_count(at)))
 }
 
 /// An expression of the definition that reads a column.

@@ -8,13 +8,14 @@ mod rename;
 use std::sync::Arc;
 
 use pgcatalog::system;
-use sqltext::definition::{self, AlterTable};
+use sqltext::definition::{self, AlterTable, Setting};
 use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
 
-use self::depend::{check_droppable, dependents};
+use self::depend::{check_droppable, dependents, reads_all};
 use super::drop::{is_of_key, last_reader_of, materialized_reader_of};
 use super::materialized;
 use super::server;
+use super::storage::without_storage;
 use super::undo::{Undo, redefine, undo_all};
 use super::words::Words;
 use super::{Defined, Note};
@@ -157,13 +158,23 @@ impl Change<'_> {
             Wanted::RenameColumn(from, to) => self.rename_column(&from.text, &to.text),
             Wanted::RenameConstraint(from, to) => self.rename_constraint(&from.text, &to.text),
             Wanted::Column(name, wanted) => self.column(&name.text, wanted),
-            Wanted::Set(settings) => self.options(|options, columns| {
-                settings.iter().try_for_each(|(name, value)| options.set(name, value, columns))
-            }),
+            Wanted::Set(settings) => {
+                let settings = self.own_settings(settings);
+                self.options(|options, columns| {
+                    settings.iter().try_for_each(|(name, value)| options.set(name, value, columns))
+                })
+            }
             Wanted::Reset(settings) => {
+                let settings = self.own_settings(settings);
                 self.options(|options, _| settings.iter().try_for_each(|(name, _)| options.reset(name)))
             }
         }
+    }
+
+    fn own_settings(&mut self, settings: &[Setting]) -> Vec<Setting> {
+        let (own, notes) = without_storage(settings);
+        self.notes.extend(notes);
+        own
     }
 
     fn options(
@@ -173,7 +184,14 @@ impl Change<'_> {
         // Before the lock of the definitions is taken: a source is asked over the network.
         let mut wanted = self.def()?;
         let of_source = |of: &TableOptions| {
-            (of.source.clone(), of.depends.clone(), of.mode, of.query.clone(), of.refresh_on.clone())
+            (
+                of.source.clone(),
+                of.depends.clone(),
+                of.mode,
+                of.query.clone(),
+                of.refresh_on.clone(),
+                of.bus.clone(),
+            )
         };
         let before = of_source(&wanted.options);
         change(&mut wanted.options, &wanted.columns)?;
@@ -259,7 +277,7 @@ impl Change<'_> {
         if cascade {
             self.drop_readers(&def, at)?;
         } else {
-            self.refuse_views("DROP COLUMN")?;
+            self.refuse_views("DROP COLUMN", &[name])?;
         }
         self.drop_constraints_of(name)?;
         let def = self.def()?;
@@ -348,9 +366,14 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// A view's text names tables and columns; it would not find them any more.
-    fn refuse_views(&self, what: &str) -> Result<(), SqlError> {
-        let view = self.core.catalog.views().find(|view| mentions(&view.sql, &self.table));
+    /// A view's text names tables and columns; it would not find them any more. `columns`: only these change their
+    /// names or go; none: all of the table is concerned.
+    fn refuse_views(&self, what: &str, columns: &[&str]) -> Result<(), SqlError> {
+        let may_read = |sql: &str| {
+            columns.is_empty() || reads_all(sql) || columns.iter().any(|column| mentions(sql, column))
+        };
+        let reads = |view: &&Arc<ViewDef>| mentions(&view.sql, &self.table) && may_read(&view.sql);
+        let view = self.core.catalog.views().find(reads);
         let materialized = || {
             let view = materialized_reader_of(self.core, &self.table)?;
             Some((MATERIALIZED, view.name().to_owned()))

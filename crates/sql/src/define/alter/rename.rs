@@ -1,12 +1,14 @@
 //! `RENAME`: tables, columns, constraints, indexes, and their names in expressions.
 
+use std::sync::Arc;
+
 use sqltext::definition::RenameIndex;
 use store::definition::{ForeignKey, TableDef, qualified};
 
 use super::{Change, unknown_constraint};
 use crate::core::Core;
 use crate::define::drop::{references, within};
-use crate::define::{Defined, altered, check_column_name, check_public_name};
+use crate::define::{Defined, Undo, altered, check_column_name, check_public_name};
 use crate::error::{SqlError, state};
 use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 
@@ -27,16 +29,18 @@ pub(in crate::define) fn index(core: &Core, rename: &RenameIndex) -> Result<Defi
     if core.catalog.index_owner(&owner.def().qualified(new)).is_some() {
         return Err(SqlError::new(state::DUPLICATE_TABLE, format!("index \"{new}\" exists already")));
     }
+    let (mut before, key_name) = (None, owner.def().key_name.clone());
     core.store.alter_table(owner.name(), &mut |def| {
         let index = def.indexes.iter_mut().find(|index| index.name.eq_ignore_ascii_case(name));
         if let Some(index) = index {
-            index.name.clone_from(new);
+            before = Some(std::mem::replace(&mut index.name, new.clone()));
         } else {
             def.key_name = Some(new.clone());
         }
         Ok(())
     })?;
-    Ok(TAG.into())
+    let table = Arc::clone(owner);
+    Ok(Defined::undone_by(TAG, Undo::IndexRenamed { table, before, now: new.clone(), key_name }))
 }
 
 impl Change<'_> {
@@ -45,7 +49,7 @@ impl Change<'_> {
         if namespace.is_none() {
             check_public_name(own)?;
         }
-        self.refuse_views("RENAME TO")?;
+        self.refuse_views("RENAME TO", &[])?;
         let name = &qualified(namespace, own);
         self.alter(|def| {
             // The constraint keeps its name, as in PostgreSQL: tools rename it themselves.
@@ -83,7 +87,8 @@ impl Change<'_> {
     /// `RENAME [COLUMN] name TO name`
     pub(super) fn rename_column(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
         check_column_name(to)?;
-        self.refuse_views("RENAME COLUMN")?;
+        // A name that another table's column has would mean both.
+        self.refuse_views("RENAME COLUMN", &[from, to])?;
         let def = self.def()?;
         if def.column_index(from).is_none() {
             return Err(SqlError::unknown_column(def.own_name(), from));

@@ -22,6 +22,7 @@ use super::names::{any_place, is_built_in, place, scope_of};
 use super::terms::{aggregate, number};
 use crate::core::Core;
 use crate::describe::ColumnDescription;
+use crate::limits::GROUP_TERMS_MAX;
 use crate::write::operand;
 
 /// The plan of a query that needs no SQLite, or SQLite only to say what its columns are. `sql` is its text, whose words
@@ -210,6 +211,9 @@ fn places_of(scope: &Scope, item: &Listed) -> Option<Vec<Place>> {
 
 /// Aggregates, and terms of `GROUP BY`; `None`: something else is in the list or in the terms.
 fn grouping(scope: &Scope, list: &[Listed], terms: &[Node]) -> Option<Grouping> {
+    if terms.len() > GROUP_TERMS_MAX {
+        return None;
+    }
     let keys: Vec<Key> = terms.iter().map(|term| group_key(scope, list, term)).collect::<Option<_>>()?;
     let (mut aggregates, mut columns) = (Vec::new(), Vec::new());
     for item in list {

@@ -72,10 +72,24 @@ impl Interval {
     /// So many times as long; what is left of a month becomes days, of a day hours.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
-        let months = self.months as f64 * factor;
-        let days = self.days as f64 * factor + months.fract() * 30.0;
-        let us = self.us as f64 * factor + days.fract() * DAY_US as f64;
-        Self { months: whole(months), days: whole(days), us: whole(us.round()) }
+        self.scaled(|part| part * factor)
+    }
+
+    /// The same of a division, which is more exact than its factor would be.
+    #[must_use]
+    pub fn divided(self, divisor: f64) -> Self {
+        self.scaled(|part| part / divisor)
+    }
+
+    fn scaled(self, scale: impl Fn(f64) -> f64) -> Self {
+        // As PostgreSQL rounds them: to a millionth of a day, and of a second.
+        let rounded = |part: f64| (part * 1e6).round_ties_even() / 1e6;
+        let (months, days) = (scale(self.months as f64), scale(self.days as f64));
+        let more_days = rounded(months.fract() * 30.0);
+        let seconds = rounded((days.fract() + more_days.fract()) * 86_400.0);
+        let us = scale(self.us as f64) + (seconds % 86_400.0) * 1e6;
+        let days = days.trunc() + more_days.trunc() + (seconds / 86_400.0).trunc();
+        Self { months: whole(months), days: whole(days), us: whole(us.round_ties_even()) }
     }
 
     /// Thirty days become a month, in the direction of the months.

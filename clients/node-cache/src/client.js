@@ -1,0 +1,84 @@
+"use strict";
+
+const { Connection, address } = require("./connection.js");
+const { UnavailableError } = require("./errors.js");
+const protocol = require("./protocol.js");
+
+const NAMES = ["location", "user", "password", "tls", "timeout", "connectTimeout"];
+
+/** The options of a connection, with their defaults. Times are milliseconds. */
+function connectionOptions(given) {
+  const options = { location: "127.0.0.1:11211", timeout: 5_000, connectTimeout: 1_000, ...given };
+  for (const name of ["timeout", "connectTimeout"]) {
+    if (!(options[name] > 0)) throw new TypeError(`${name} is a number of milliseconds above 0`);
+  }
+  if (!options.location.startsWith("/")) address(options.location);
+  return options;
+}
+
+/** Requests to one daemon: memcached's meta commands and statements, over one connection. */
+class Client {
+  /** `begin` is called with each new connection before anything else. */
+  constructor(options = {}, begin = async () => {}) {
+    const given = typeof options === "string" ? { location: options } : options;
+    const unknown = Object.keys(given).filter((name) => !NAMES.includes(name));
+    if (unknown.length > 0) throw new TypeError(`unknown options: ${unknown.join(", ")}`);
+    this.options = connectionOptions(given);
+    this.begin = begin;
+    this.connecting = null;
+    this.current = null;
+  }
+
+  /** Runs a statement: its rows, or the number of rows that it changed. Parameters are `?`. */
+  sql(text, ...parameters) {
+    return this.ask(protocol.statement(text, parameters), protocol.rows);
+  }
+
+  /**
+   * Sends a request; what the function that `reader` makes reads of its answer. A connection that had died is replaced;
+   * with `again` off the command is not sent twice.
+   */
+  async ask(request, reader, again = true) {
+    const connection = await this.connection();
+    const answered = connection.answered;
+    try {
+      return await connection.ask(request, reader());
+    } catch (error) {
+      if (!(error instanceof UnavailableError && again && answered && connection.closed)) throw error;
+    }
+    return (await this.connection()).ask(request, reader());
+  }
+
+  connection() {
+    if (this.current !== null && this.current.closed === null) return this.current;
+    this.connecting ??= this.opened().finally(() => (this.connecting = null));
+    return this.connecting;
+  }
+
+  async opened() {
+    const connection = await new Connection(this.options).open();
+    try {
+      if (this.options.user !== undefined) {
+        const login = Buffer.from(`${this.options.user} ${this.options.password ?? ""}`);
+        const request = Buffer.concat([Buffer.from(`set login 0 0 ${login.length}\r\n`), login, Buffer.from("\r\n")]);
+        await connection.ask(request, protocol.exactly("STORED"));
+      }
+      await this.begin(connection);
+    } catch (error) {
+      connection.end("it was not begun");
+      throw error;
+    }
+    connection.answered = false;
+    this.current = connection;
+    return connection;
+  }
+
+  /** Closes the connection, which opens again by itself. */
+  async disconnect() {
+    const connection = this.current ?? (await this.connecting?.catch(() => null));
+    connection?.end("it was closed");
+    this.current = null;
+  }
+}
+
+module.exports = { Client };

@@ -1,0 +1,4 @@
+import keyv from "./keyv.js";
+
+export const { KeyvSqlcached } = keyv;
+export default keyv.KeyvSqlcached;

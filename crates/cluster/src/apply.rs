@@ -1,0 +1,189 @@
+//! Does what other caches have said, and what is to be done when they cannot be heard: by a session like any other's.
+//!
+//! Invalidations commute, and may be done once more. What cannot be done empties its table: too much is forgotten
+//! rather than too little.
+
+use std::sync::Arc;
+
+use engine::{
+    Bus, ClientSink, ColumnDescription, CopyOptions, Distrust, Engine, Formats, KeyChange, Operation,
+    Outcome, RowSink, Said, SqlError, SqlSession, SqlThreadContext, SqlType, TableName, ValueRef,
+};
+use store::{Catalog, Table};
+
+/// See the module.
+pub(crate) struct Applier {
+    engine: Arc<Engine>,
+    bus: Arc<Bus>,
+    session: SqlSession,
+    context: SqlThreadContext,
+    /// The session's time zone, and whether `LIKE` is SQLite's in it.
+    meaning: (Option<Box<str>>, bool),
+    /// The tables that hear the bus, by the definitions of this generation.
+    known: (u64, Vec<Arc<Table>>),
+}
+
+impl Applier {
+    pub(crate) fn new(engine: &Arc<Engine>, bus: &Arc<Bus>) -> Self {
+        let session = SqlSession::bus(Arc::clone(engine));
+        let context = SqlThreadContext::new(engine.context());
+        let (engine, bus) = (Arc::clone(engine), Arc::clone(bus));
+        let mut own = Self { engine, bus, session, context, meaning: (None, false), known: (0, Vec::new()) };
+        let catalog = own.engine.store().catalog();
+        own.known = (catalog.generation, own.tables(&catalog));
+        own
+    }
+
+    /// A table that hears the bus from now on did not before: what it has may have missed something.
+    pub(crate) fn adopt_tables(&mut self) {
+        let catalog = self.engine.store().catalog();
+        if catalog.generation == self.known.0 {
+            return;
+        }
+        let now = self.tables(&catalog);
+        let (_, before) = std::mem::replace(&mut self.known, (catalog.generation, now.clone()));
+        for table in now {
+            let is_known = |own: &Arc<Table>| own.is_same(&table) && own.likeness() == table.likeness();
+            if !before.iter().any(is_known) {
+                self.distrust(&table, true);
+            }
+        }
+    }
+
+    /// Does what a message says.
+    pub(crate) fn apply(&mut self, operations: &[Operation]) {
+        let catalog = self.engine.store().catalog();
+        for operation in operations {
+            let TableName { name, likeness } = operation.table();
+            // A table that is not here has no rows that could be old.
+            let Some(table) = catalog.table(name).filter(|table| self.is_of_this_bus(table)) else {
+                continue;
+            };
+            let done = if table.likeness() == Some(*likeness) {
+                self.carry_out(table, operation)
+            } else {
+                Err("it has other columns, another key or another type in the cache that told of it"
+                    .to_owned())
+            };
+            match done {
+                Ok(()) => self.bus.update(|facts| facts.invalidated += 1),
+                Err(why) => self.give_up(table, &why),
+            }
+        }
+    }
+
+    fn is_of_this_bus(&self, table: &Table) -> bool {
+        let bus = table.def().options.bus.as_deref();
+        bus.is_some_and(|bus| bus.eq_ignore_ascii_case(self.bus.name()))
+    }
+
+    fn carry_out(&mut self, table: &Arc<Table>, operation: &Operation) -> Result<(), String> {
+        match operation {
+            Operation::Key { key, change, .. } => self.change_key(table, key, *change),
+            Operation::Statement { said, .. } => self.say(said).map_err(|error| error.message),
+            Operation::Whole { .. } => {
+                self.run(&Distrust::of(table.def(), &name_of(table)).empties).map_err(|error| error.message)
+            }
+        }
+    }
+
+    fn change_key(&self, table: &Arc<Table>, key: &[u8], change: KeyChange) -> Result<(), String> {
+        self.engine.change_told_key(table, key, change).map_err(|error| error.to_string())
+    }
+
+    /// Runs a statement with the meaning that it had where it was said.
+    fn say(&mut self, said: &Said) -> Result<(), SqlError> {
+        self.mean(said)?;
+        let types = said.types.iter().map(|ty| ty.map_or(0, SqlType::oid));
+        self.session.parse(&mut self.context, "", &said.text, types)?;
+        let prepared = Arc::clone(self.session.prepared("")?);
+        self.session.bind("", prepared, said.values.clone(), Formats::Text)?;
+        let outcome = self.session.execute(&mut self.context, "", 0, false, &mut Nobody)?;
+        self.session.sync(&mut self.context)?;
+        match outcome {
+            Outcome::Complete { .. } => Ok(()),
+            _ => Err(SqlError::new("XX000", "the statement did not end")),
+        }
+    }
+
+    fn mean(&mut self, said: &Said) -> Result<(), SqlError> {
+        if self.meaning.0 != said.zone {
+            let zone = said.zone.as_deref().unwrap_or("UTC").replace('\'', "''");
+            self.run(&format!("SET TimeZone TO '{zone}'"))?;
+            self.meaning.0.clone_from(&said.zone);
+        }
+        if self.meaning.1 != said.like_of_sqlite {
+            let style = if said.like_of_sqlite { "sqlite" } else { "postgresql" };
+            self.run(&format!("SET like_style TO {style}"))?;
+            self.meaning.1 = said.like_of_sqlite;
+        }
+        Ok(())
+    }
+
+    /// What was said of a table cannot be done: any of its rows may be meant.
+    fn give_up(&mut self, table: &Arc<Table>, why: &str) {
+        let why = format!("table \"{}\": {why}", table.name());
+        tracing::warn!(bus = %self.bus.name(), "what another cache has told cannot be applied, so the table is emptied: {why}");
+        self.bus.update(|facts| {
+            facts.unapplied += 1;
+            facts.last_unapplied = Some(why);
+        });
+        self.distrust(table, true);
+    }
+
+    /// Rows of all tables of the bus may have missed something: they go, or are stale, as each table says.
+    pub(crate) fn distrust_all(&mut self, lost: bool) {
+        for table in self.tables(&self.engine.store().catalog()) {
+            self.distrust(&table, lost);
+        }
+    }
+
+    fn tables(&self, catalog: &Catalog) -> Vec<Arc<Table>> {
+        catalog.tables().filter(|table| self.is_of_this_bus(table)).cloned().collect()
+    }
+
+    fn distrust(&mut self, table: &Arc<Table>, lost: bool) {
+        let distrust = Distrust::of(table.def(), &name_of(table));
+        if distrust.make_stale(lost, |sql| self.run(sql)).is_none()
+            && let Err(error) = self.run(&distrust.empties)
+        {
+            // A table that is gone has no rows.
+            if error.state != "42P01" {
+                tracing::error!(bus = %self.bus.name(), error = %error.message, "a table was not emptied");
+            }
+        }
+        self.bus.update(|facts| facts.emptied += 1);
+    }
+
+    /// Says to the tables that want to know it whether their bus is followed.
+    pub(crate) fn tell_tables(&self, behind: bool) {
+        for table in self.tables(&self.engine.store().catalog()) {
+            table.set_behind(behind && table.def().options.on_lag.looks_at_source());
+        }
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), SqlError> {
+        self.session.run_text(&mut self.context, sql, true, &mut Nobody).map(drop)
+    }
+}
+
+/// A table as a statement of any session names it.
+fn name_of(table: &Table) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let def = table.def();
+    format!("{}.{}", quoted(def.namespace.as_deref().unwrap_or("public")), quoted(def.own_name()))
+}
+
+struct Nobody;
+
+impl RowSink for Nobody {
+    fn columns(&mut self, _: &[ColumnDescription]) {}
+
+    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+impl ClientSink for Nobody {
+    fn begin_copy(&mut self, _: &CopyOptions, _: &engine::Cancel) {}
+}

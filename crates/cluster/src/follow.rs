@@ -1,0 +1,256 @@
+//! What is believed of a stream: each message is checked before it is applied. What fails a check is a break: something
+//! may be missing, and nobody can say what.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use engine::Operation;
+
+use crate::chain::{Chain, Compared, Seen};
+use crate::limits::{SENT_KEPT, SETTLED_AFTER};
+use crate::nodes::{Follows, Nodes};
+use crate::wire::{Body, Heartbeat, Message, Unreadable};
+
+/// Why the history is not what it is said to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// Another message came than the next.
+    Gap { expected: u64, came: u64 },
+    /// A sender's messages do not follow one another.
+    Counter { node: u64, expected: u64, came: u64 },
+    /// One of our own did not come back, though later ones did.
+    OwnLost { expected: u64, came: u64 },
+    /// Another cache has heard something else.
+    History { node: u64, sequence: u64 },
+    /// The stream ends before what was applied.
+    Ended { applied: u64, end: u64 },
+    /// Another cache has found the history broken, and began another one.
+    Begun { node: u64, sequence: u64 },
+}
+
+impl Break {
+    /// Whether the stream itself has lost something, which others may have missed, too, and may not have noticed.
+    pub(crate) fn is_everybodys(&self) -> bool {
+        !matches!(self, Self::Gap { .. } | Self::Begun { .. })
+    }
+}
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gap { expected, came } => {
+                write!(
+                    f,
+                    "message {expected} of the stream is missing: {came} came, so it expired or was removed"
+                )
+            }
+            Self::Counter { node, expected, came } => {
+                write!(f, "message {expected} of node {node:016x} is missing: its message {came} came")
+            }
+            Self::OwnLost { expected, came } => {
+                write!(f, "message {expected} of this cache did not come back: its message {came} did")
+            }
+            Self::History { node, sequence } => {
+                write!(f, "node {node:016x} has heard something else up to message {sequence} of the stream")
+            }
+            Self::Begun { node, sequence } => {
+                write!(
+                    f,
+                    "node {node:016x} has found the stream broken, and began its history anew at message {sequence}"
+                )
+            }
+            Self::Ended { applied, end } => write!(
+                f,
+                "the stream ends at message {end}, and {applied} was applied: it was emptied, removed or made again"
+            ),
+        }
+    }
+}
+
+/// What a message is to the cache that hears it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Heard {
+    /// It came back.
+    Own,
+    /// Nothing is to be done.
+    Nothing,
+    /// This is to be applied.
+    Apply(Vec<Operation>),
+    /// It says nothing that can be understood, so any row may be meant.
+    Unreadable(Unreadable),
+}
+
+/// Follows a stream.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    own: u64,
+    chain: Chain,
+    nodes: Nodes,
+    /// The last of our own that came back; none: since the history was taken up here.
+    own_back: Option<u64>,
+    /// How many of our own heartbeats came back since then.
+    returned: u64,
+    /// Where that was.
+    since: u64,
+    /// Our own that are under way, each with when it was sent first.
+    sent: VecDeque<(u64, u64)>,
+    /// When the newest of our own that came back was sent.
+    fresh_ns: Option<u64>,
+}
+
+impl Follower {
+    /// From this place on, by a history that is known there or not.
+    pub(crate) fn at(own: u64, sequence: u64, known: Option<Seen>) -> Self {
+        Self {
+            own,
+            chain: Chain::at(sequence, known),
+            nodes: Nodes::default(),
+            own_back: None,
+            returned: 0,
+            since: sequence,
+            sent: VecDeque::new(),
+            fresh_ns: None,
+        }
+    }
+
+    /// Takes the history up at another place: what lies between is not known.
+    pub(crate) fn go_on_at(&mut self, sequence: u64) {
+        self.chain = Chain::at(sequence, None);
+        self.nodes.forget_all();
+        self.since = sequence;
+        (self.own_back, self.returned, self.fresh_ns) = (None, 0, None);
+    }
+
+    /// The last message that was heard.
+    pub(crate) fn last(&self) -> u64 {
+        self.chain.last()
+    }
+
+    pub(crate) fn seen(&self) -> Option<Seen> {
+        self.chain.seen()
+    }
+
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.chain.epoch()
+    }
+
+    pub(crate) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// When the newest of our own messages that came back was sent: all that was in the stream then is applied.
+    pub(crate) fn fresh_ns(&self) -> Option<u64> {
+        self.fresh_ns
+    }
+
+    /// Whether everybody who is there has been heard since the history was taken up here.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.returned >= SETTLED_AFTER
+    }
+
+    /// One of our own is sent.
+    pub(crate) fn note_sent(&mut self, counter: u64, now_ns: u64) {
+        self.sent.push_back((counter, now_ns));
+        if self.sent.len() > SENT_KEPT {
+            self.sent.pop_front();
+        }
+    }
+
+    /// Hears a message of the stream. After a break nothing of it counts: see [`Self::go_on_at`].
+    pub(crate) fn hear(&mut self, sequence: u64, bytes: &[u8], now_ns: u64) -> Result<Heard, Break> {
+        let expected = self.chain.last() + 1;
+        if sequence != expected {
+            return Err(Break::Gap { expected, came: sequence });
+        }
+        let message = match Message::decode(bytes) {
+            Ok(message) => message,
+            Err(why) => {
+                self.chain.push(bytes);
+                return Ok(Heard::Unreadable(why));
+            }
+        };
+        let again = self.check_counter(&message)?;
+        self.check_seen(sequence, &message)?;
+        if let Body::Heartbeat(Heartbeat { epoch: Some(epoch), .. }) = message.body
+            && self.chain.epoch().is_some_and(|own| own != epoch)
+        {
+            return Err(Break::Begun { node: message.node, sequence });
+        }
+        self.chain.push(bytes);
+        let Message { node, counter, seen, body } = message;
+        if let Body::Heartbeat(Heartbeat { epoch: Some(epoch), .. }) = body {
+            self.chain.begin(epoch);
+        }
+        if let Some(seen) = seen {
+            self.chain.learn(seen);
+        }
+        let known = self.nodes.note(node, counter, seen, now_ns);
+        let (operations, beats) = match body {
+            Body::Heartbeat(said) => {
+                known.said = said;
+                (Vec::new(), true)
+            }
+            Body::Operations(operations) => (operations, false),
+        };
+        if node == self.own {
+            self.returned += u64::from(beats && !again);
+            self.note_back(counter);
+            return Ok(Heard::Own);
+        }
+        Ok(if operations.is_empty() { Heard::Nothing } else { Heard::Apply(operations) })
+    }
+
+    /// Whether the sender's messages follow one another. Says whether this one came before.
+    fn check_counter(&self, message: &Message) -> Result<bool, Break> {
+        let Message { node, counter: came, .. } = *message;
+        if node == self.own {
+            return match self.own_back {
+                Some(back) if came == back => Ok(true),
+                Some(back) if came != back + 1 => Err(Break::OwnLost { expected: back + 1, came }),
+                _ => Ok(false),
+            };
+        }
+        match self.nodes.follows(node, came) {
+            Follows::Again => Ok(true),
+            Follows::Not { expected } => Err(Break::Counter { node, expected, came }),
+            Follows::New if came > 1 && self.is_settled() && self.began_since(message) => {
+                Err(Break::Counter { node, expected: 1, came })
+            }
+            Follows::Next | Follows::New => Ok(false),
+        }
+    }
+
+    /// Whether a sender that was not met before began while this one listened, so that its first message was to be
+    /// heard here. One that was there before, and was cut off since, has heard no more than there was then.
+    fn began_since(&self, message: &Message) -> bool {
+        message.seen.is_some_and(|seen| seen.sequence > self.since)
+    }
+
+    /// Whether the sender has heard what was heard here.
+    fn check_seen(&self, sequence: u64, message: &Message) -> Result<(), Break> {
+        let Some(seen) = message.seen else { return Ok(()) };
+        if seen.sequence >= sequence || self.chain.compare(seen) == Compared::Other {
+            return Err(Break::History { node: message.node, sequence: seen.sequence });
+        }
+        Ok(())
+    }
+
+    /// Whether a message of ours that is stored as this number just now is where it must be: behind all that was heard.
+    pub(crate) fn check_stored(&self, sequence: u64, counter: u64) -> Result<(), Break> {
+        let (applied, is_back) = (self.last(), self.own_back.is_some_and(|back| back >= counter));
+        if sequence > applied || is_back { Ok(()) } else { Err(Break::Ended { applied, end: sequence }) }
+    }
+
+    fn note_back(&mut self, counter: u64) {
+        self.own_back = Some(counter);
+        while let Some(&(sent, at_ns)) = self.sent.front() {
+            if sent > counter {
+                break;
+            }
+            if sent == counter {
+                self.fresh_ns = Some(at_ns);
+            }
+            self.sent.pop_front();
+        }
+    }
+}

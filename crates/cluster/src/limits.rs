@@ -1,0 +1,115 @@
+//! Bounds of this crate, with their reasons.
+
+use std::time::Duration;
+
+/// How old what others told may be when it is applied, where `max_lag` says nothing: an election among three servers of
+/// NATS takes five to ten seconds, and must not make all caches distrust their rows.
+pub(crate) const MAX_LAG: Duration = Duration::from_secs(15);
+
+/// Least `max_lag`: below two heartbeats every pause would pass for an outage.
+pub(crate) const MAX_LAG_MIN: Duration = Duration::from_secs(2);
+
+/// How often each cache says that it lives, in nanoseconds; with more than a hundred caches less often, so that all of
+/// them together say it a hundred times a second.
+pub(crate) const HEARTBEAT_NS: u64 = 1_000_000_000;
+
+/// So many caches each say it once in that time.
+pub(crate) const HEARTBEAT_NODES: u64 = 100;
+
+/// Messages of which the chain is remembered: what a cache that is some seconds behind has seen is still compared.
+pub(crate) const CHAIN_KEPT: usize = 4_096;
+
+/// Caches that are told apart; beyond, the one that was silent longest is forgotten and met again.
+pub(crate) const NODES_MAX: usize = 4_096;
+
+/// A cache that was silent so long is not shown any more, in nanoseconds.
+pub(crate) const NODE_SILENT_NS: u64 = 60_000_000_000;
+
+/// Own messages that must have come back before a cache gives the stream a history by itself, or takes a sender that it
+/// never met for one whose first message was lost: each other cache has said something by then.
+pub(crate) const SETTLED_AFTER: u64 = 3;
+
+/// Own messages under way of which the moment of their sending is kept; each is some bytes.
+pub(crate) const SENT_KEPT: usize = 1_024;
+
+/// Bytes of operations that are sent in one message: what comes while one is under way waits for the next, and a larger
+/// message takes longer to be stored by three servers than two smaller ones.
+pub(crate) const MESSAGE_BYTES: usize = 64 << 10;
+
+/// Bytes of the largest message that is read: NATS' own limit, and more than a cache sends.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Operations of a message: each has at least so many bytes that no more fit.
+pub(crate) const OPERATIONS_MAX: usize = 100_000;
+
+/// Bytes of a cache's name: as many as a host's name has.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+
+/// Parameters of a statement, PostgreSQL's limit.
+pub(crate) const PARAMETERS_MAX: usize = 65_535;
+
+/// How long a start waits for the caches' bus before it serves with distrusted rows: a cache must not be away because
+/// the bus is.
+#[cfg(feature = "nats")]
+pub(crate) const START_WAIT: Duration = Duration::from_secs(5);
+
+/// How often the definitions are compared with the buses that run.
+#[cfg(feature = "nats")]
+pub(crate) const SUPERVISE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The same while no bus is defined: a process that sleeps should not wake up for nothing.
+#[cfg(feature = "nats")]
+pub(crate) const IDLE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long a connection may take, where `connect_timeout` says nothing.
+#[cfg(feature = "nats")]
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long an acknowledgement may take before the connection is made again: the leader of a stream that was killed
+/// answers nobody, and another one is elected meanwhile.
+#[cfg(feature = "nats")]
+pub(crate) const PUBLISH_WAIT: Duration = Duration::from_secs(2);
+
+/// The pause before a connection is made again.
+#[cfg(feature = "nats")]
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// How often the thread of a bus looks at the time, and whether it is to stop.
+#[cfg(feature = "nats")]
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often what was applied is written down for the next process.
+#[cfg(feature = "nats")]
+pub(crate) const NOTE_NS: u64 = 1_000_000_000;
+
+/// Nothing came of the stream for so long, though it stores what is sent: it is asked for again. Three heartbeats.
+#[cfg(feature = "nats")]
+pub(crate) const SILENCE_NS: u64 = 3_000_000_000;
+
+/// How long the stream keeps messages: a cache that was away longer has nothing left that is worth keeping.
+#[cfg(feature = "nats")]
+pub(crate) const STREAM_AGE: Duration = Duration::from_mins(10);
+
+/// Bytes of the stream: some million keys.
+#[cfg(feature = "nats")]
+pub(crate) const STREAM_BYTES: i64 = 256 << 20;
+
+/// So long the stream knows a message again that is sent once more.
+#[cfg(feature = "nats")]
+pub(crate) const DUPLICATES: Duration = Duration::from_mins(2);
+
+/// Messages that have come and were not applied; of more, NATS is told to wait.
+#[cfg(feature = "nats")]
+pub(crate) const WAITING_MESSAGES: usize = 4_096;
+
+/// How often NATS says that a stream without messages is there.
+#[cfg(feature = "nats")]
+pub(crate) const IDLE_HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// What waits longer in the outbox is written down, before its clients hear that the bus does not acknowledge it.
+#[cfg(feature = "nats")]
+pub(crate) const OWES_AFTER_NS: u64 = 1_000_000_000;
+
+/// How long a stop waits for the outbox to be sent.
+#[cfg(feature = "nats")]
+pub(crate) const FAREWELL: Duration = Duration::from_secs(1);

@@ -1,0 +1,195 @@
+//! A cache on a bus, without the bus: what it sends next, what it makes of an acknowledgement, where it goes on after a
+//! start and after a break.
+
+use std::sync::Arc;
+
+use engine::Outbox;
+
+use crate::chain::Seen;
+use crate::follow::{Break, Follower, Heard};
+use crate::limits::{HEARTBEAT_NODES, HEARTBEAT_NS, MESSAGE_BYTES};
+use crate::wire::{Body, Heartbeat, Message};
+
+/// A message that the bus has not acknowledged. It is sent again as it is, until it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    /// The bus takes two of one name for one.
+    pub(crate) name: String,
+    pub(crate) bytes: Arc<[u8]>,
+    /// It is only to be stored behind this message.
+    pub(crate) behind: Option<u64>,
+    message: Message,
+}
+
+impl Flight {
+    fn of(message: Message) -> Self {
+        let name = format!("{:016x}-{}", message.node, message.counter);
+        Self { name, bytes: message.encode().into(), behind: None, message }
+    }
+}
+
+/// Where to go on when the bus is there, or there again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// Behind what was heard.
+    GoesOn,
+    /// At another place, and what was in between is not known.
+    Anew(Option<Break>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Member {
+    node: u64,
+    name: String,
+    /// Messages sent so far.
+    counter: u64,
+    flight: Option<Flight>,
+    follower: Follower,
+    /// It knows a place where to go on.
+    has_place: bool,
+    /// The stream has lost something: everybody is to hear of that.
+    announces: bool,
+    beaten_ns: Option<u64>,
+}
+
+impl Member {
+    /// A cache that has heard so far in a process before; none: nothing of it is known.
+    pub(crate) fn new(node: u64, name: &str, heard: Option<Seen>) -> Self {
+        let sequence = heard.map_or(0, |seen| seen.sequence);
+        Self {
+            node,
+            name: name.to_owned(),
+            counter: 0,
+            flight: None,
+            follower: Follower::at(node, sequence, heard),
+            has_place: heard.is_some(),
+            announces: false,
+            beaten_ns: None,
+        }
+    }
+
+    pub(crate) fn node(&self) -> u64 {
+        self.node
+    }
+
+    pub(crate) fn follower(&self) -> &Follower {
+        &self.follower
+    }
+
+    /// Whether it knows where to go on.
+    pub(crate) fn has_place(&self) -> bool {
+        self.has_place
+    }
+
+    /// The message that is to be acknowledged.
+    pub(crate) fn flight(&self) -> Option<&Flight> {
+        self.flight.as_ref()
+    }
+
+    /// When the next heartbeat is due.
+    pub(crate) fn heartbeat_due_ns(&self, now_ns: u64) -> u64 {
+        let nodes = self.follower.nodes().alive(now_ns).count() as u64;
+        let pause = HEARTBEAT_NS.max(HEARTBEAT_NS.saturating_mul(nodes) / HEARTBEAT_NODES);
+        self.beaten_ns.map_or(now_ns, |beaten| beaten.saturating_add(pause))
+    }
+
+    /// Takes the next message out, if none is under way: what the outbox has, or a heartbeat when that is due.
+    pub(crate) fn prepare(&mut self, outbox: &Outbox, now_ns: u64) -> Option<&Flight> {
+        if self.flight.is_some() {
+            return None;
+        }
+        if now_ns >= self.heartbeat_due_ns(now_ns) {
+            return Some(self.heartbeat(outbox, self.may_begin(), now_ns));
+        }
+        let operations = outbox.take(MESSAGE_BYTES)?;
+        Some(self.send(Body::Operations(operations), now_ns))
+    }
+
+    /// A heartbeat, whether it is due or not: when it is acknowledged, the stream is known to go on. Only where nothing
+    /// is under way.
+    pub(crate) fn beat(&mut self, outbox: &Outbox, now_ns: u64) -> &Flight {
+        self.heartbeat(outbox, false, now_ns)
+    }
+
+    /// Whether it may give the stream a history: everybody who knows one has said so by now.
+    fn may_begin(&self) -> bool {
+        self.follower.epoch().is_none() && self.has_place && self.follower.is_settled()
+    }
+
+    fn heartbeat(&mut self, outbox: &Outbox, begins: bool, now_ns: u64) -> &Flight {
+        self.beaten_ns = Some(now_ns);
+        let follower = &self.follower;
+        let lag = follower.fresh_ns().map_or(0, |fresh| now_ns.saturating_sub(fresh));
+        let announces = std::mem::take(&mut self.announces);
+        let heartbeat = Heartbeat {
+            name: self.name.clone(),
+            lag_ms: lag / 1_000_000,
+            outbox: outbox.len() as u64,
+            epoch: (begins || announces).then(|| fastrand::u64(1..)),
+        };
+        // Of several who begin one, one does.
+        let behind = (begins && !announces).then(|| follower.last());
+        let flight = self.send(Body::Heartbeat(heartbeat), now_ns);
+        flight.behind = behind;
+        flight
+    }
+
+    fn send(&mut self, body: Body, now_ns: u64) -> &mut Flight {
+        self.counter += 1;
+        let counter = self.counter;
+        self.follower.note_sent(counter, now_ns);
+        let message = Message { node: self.node, counter, seen: self.follower.seen(), body };
+        self.flight.insert(Flight::of(message))
+    }
+
+    /// The bus has stored the message that was under way as this number; none: it had it before, and it is not known
+    /// where.
+    pub(crate) fn acknowledged(&mut self, outbox: &Outbox, sequence: Option<u64>) -> Result<(), Break> {
+        let Some(Flight { message, .. }) = self.flight.take() else { return Ok(()) };
+        if matches!(message.body, Body::Operations(_)) {
+            outbox.note_delivered();
+        }
+        match sequence {
+            Some(sequence) if self.has_place => self.follower.check_stored(sequence, message.counter),
+            _ => Ok(()),
+        }
+    }
+
+    /// The bus refuses to store it where it was to be stored, and will never have it: another takes its number.
+    pub(crate) fn refused(&mut self) {
+        if let Some(flight) = self.flight.take() {
+            self.counter = flight.message.counter - 1;
+        }
+    }
+
+    /// The history is broken: what is sent from now on does not speak of it.
+    pub(crate) fn lose_history(&mut self, broken: &Break) {
+        self.follower.go_on_at(self.follower.last());
+        self.has_place = false;
+        self.announces |= broken.is_everybodys();
+        if let Some(flight) = self.flight.take() {
+            self.flight = Some(Flight::of(Message { seen: None, ..flight.message }));
+        }
+    }
+
+    /// Where to go on, after a message of ours was stored as number `end` just now.
+    pub(crate) fn join(&mut self, end: u64) -> Joined {
+        let applied = self.follower.last();
+        if self.has_place && end > applied {
+            return Joined::GoesOn;
+        }
+        let broken = self.has_place.then_some(Break::Ended { applied, end });
+        if let Some(broken) = &broken {
+            self.lose_history(broken);
+        }
+        self.follower.go_on_at(end.saturating_sub(1));
+        self.has_place = true;
+        Joined::Anew(broken)
+    }
+
+    /// Hears a message of the stream.
+    pub(crate) fn hear(&mut self, sequence: u64, bytes: &[u8], now_ns: u64) -> Result<Heard, Break> {
+        self.follower.hear(sequence, bytes, now_ns)
+    }
+}

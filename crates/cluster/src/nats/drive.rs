@@ -1,0 +1,411 @@
+//! A cache's life on a bus of NATS: it joins, hears, sends, and joins again after whatever went wrong.
+
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::publish::PublishAck;
+use engine::{Bus, Engine, Lag, LagVerdict};
+use futures_util::StreamExt;
+use store::definition::ServerDef;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use super::connect::{Failure, Link};
+use super::noted;
+use crate::apply::Applier;
+use crate::follow::{Break, Heard};
+use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE, SILENCE_NS, START_WAIT};
+use crate::member::{Joined, Member};
+use crate::shown;
+
+type Acknowledgement = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>>>>;
+
+/// What ended the following of a stream without an error.
+enum Ended {
+    Stopped,
+    /// The history is broken, or nothing comes any more.
+    JoinAgain,
+}
+
+/// What a bus's thread works with.
+pub(super) struct Driver {
+    engine: Arc<Engine>,
+    server: Arc<ServerDef>,
+    bus: Arc<Bus>,
+    stop: Arc<AtomicBool>,
+    /// Set when rows may be served: they are fresh, or distrusted.
+    ready: Arc<AtomicBool>,
+    /// Called when the outbox has something.
+    notify: Arc<Notify>,
+    member: Member,
+    applier: Applier,
+    lag: Lag,
+    began: Instant,
+    stopping: Option<Instant>,
+    /// The freshness that was judged last.
+    judged_ns: Option<u64>,
+    /// When something came of the stream.
+    heard_ns: u64,
+    noted_ns: u64,
+    connected: bool,
+}
+
+impl Driver {
+    pub(super) fn new(
+        engine: &Arc<Engine>,
+        server: &Arc<ServerDef>,
+        bus: &Arc<Bus>,
+        (stop, ready): (&Arc<AtomicBool>, &Arc<AtomicBool>),
+    ) -> Self {
+        let node = fastrand::u64(1..);
+        let believed = noted::read(engine, bus.name());
+        let member = Member::new(node, &shown::own_name(), believed.seen);
+        bus.update(|facts| facts.node = node);
+        if believed.owes {
+            noted::tell_all_rows(engine, bus);
+        }
+        let notify = Arc::new(Notify::new());
+        let called = Arc::clone(&notify);
+        bus.outbox.on_push(move || called.notify_one());
+        let now = now();
+        Self {
+            engine: Arc::clone(engine),
+            server: Arc::clone(server),
+            bus: Arc::clone(bus),
+            stop: Arc::clone(stop),
+            ready: Arc::clone(ready),
+            notify,
+            member,
+            applier: Applier::new(engine, bus),
+            lag: Lag::new(super::max_lag(server), now),
+            began: now,
+            stopping: None,
+            judged_ns: None,
+            heard_ns: bus.now_ns(),
+            noted_ns: 0,
+            connected: false,
+        }
+    }
+
+    /// Until it is to stop.
+    pub(super) async fn run(mut self) {
+        while !self.must_stop() {
+            let ended = self.session().await;
+            self.connected = false;
+            let Err(failure) = ended else { break };
+            self.bus.update(|facts| {
+                facts.last_error = Some(failure.to_string());
+                facts.lag_ms = None;
+            });
+            if self.bus.enter("lost") {
+                tracing::warn!(bus = %self.bus.name(), "bus is lost: {failure}");
+                self.bus.update(|facts| facts.reconnects += 1);
+            }
+            if self.patiently(sleep(RETRY_PAUSE)).await.is_none() {
+                break;
+            }
+        }
+        self.note();
+    }
+
+    /// It is to stop, and has said what it had to say, or cannot.
+    fn must_stop(&mut self) -> bool {
+        // Relaxed: the flag carries no data.
+        if !self.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let since = *self.stopping.get_or_insert_with(now);
+        !self.connected || self.bus.outbox.is_empty() || since.elapsed() >= FAREWELL
+    }
+
+    /// Waits for something, and looks at the time meanwhile. None: it is to stop.
+    async fn patiently<T>(&mut self, awaited: impl Future<Output = T>) -> Option<T> {
+        let mut awaited = pin!(awaited);
+        loop {
+            if let Ok(done) = timeout(LOOK_INTERVAL, awaited.as_mut()).await {
+                return Some(done);
+            }
+            self.look();
+            if self.must_stop() {
+                return None;
+            }
+        }
+    }
+
+    async fn session(&mut self) -> Result<(), Failure> {
+        let server = Arc::clone(&self.server);
+        let Some(link) = self.patiently(Link::to(&server)).await else { return Ok(()) };
+        let link = link?;
+        self.connected = true;
+        loop {
+            if !self.join(&link).await? {
+                return Ok(());
+            }
+            if let Ended::Stopped = self.follow(&link).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Has a heartbeat stored, which proves that the stream is there, and finds out where to go on. False: it is to
+    /// stop.
+    async fn join(&mut self, link: &Link) -> Result<bool, Failure> {
+        self.bus.enter("joining");
+        let end = loop {
+            let beats = self.member.flight().is_none();
+            if beats {
+                self.member.beat(&self.bus.outbox, self.bus.now_ns());
+            }
+            let Some(answer) = self.patiently(self.publish(link)).await else { return Ok(false) };
+            let stored = self.take_acknowledgement(answer)?;
+            if let Some(end) = stored.filter(|_| beats) {
+                break end;
+            }
+        };
+        if let Joined::Anew(broken) = self.member.join(end) {
+            if let Some(broken) = broken {
+                self.note_break(&broken);
+            }
+            noted::forget(&self.engine, self.bus.name());
+            self.applier.distrust_all(true);
+        }
+        self.heard_ns = self.bus.now_ns();
+        Ok(true)
+    }
+
+    /// Hears and sends.
+    async fn follow(&mut self, link: &Link) -> Result<Ended, Failure> {
+        let from = self.member.follower().last() + 1;
+        let Some(messages) = self.patiently(deliver(link, from)).await else { return Ok(Ended::Stopped) };
+        let mut messages = messages?;
+        let mut under_way: Option<Acknowledgement> = None;
+        let mut looked = now();
+        loop {
+            if under_way.is_none() {
+                self.member.prepare(&self.bus.outbox, self.bus.now_ns());
+                under_way = self.member.flight().is_some().then(|| self.publish(link));
+            }
+            let idle = under_way.is_none();
+            tokio::select! {
+                answer = or_never(&mut under_way) => {
+                    under_way = None;
+                    self.take_acknowledgement(answer)?;
+                    if !self.member.has_place() {
+                        return Ok(Ended::JoinAgain);
+                    }
+                }
+                message = messages.next() => {
+                    let message = message.ok_or_else(|| Failure::new("the connection was closed"))?;
+                    let message = message.map_err(|error| Failure::of("the stream is not heard", &error))?;
+                    let info = message.info().map_err(|error| Failure::of("a message has no number", &error))?;
+                    if !self.hear(info.stream_sequence, &message.payload) {
+                        return Ok(Ended::JoinAgain);
+                    }
+                }
+                () = self.notify.notified(), if idle => {}
+                () = sleep(LOOK_INTERVAL) => {}
+            }
+            if looked.elapsed() >= LOOK_INTERVAL {
+                looked = now();
+                self.look();
+                if self.must_stop() {
+                    return Ok(Ended::Stopped);
+                }
+                if self.bus.now_ns().saturating_sub(self.heard_ns) > SILENCE_NS {
+                    return Ok(Ended::JoinAgain);
+                }
+            }
+        }
+    }
+
+    /// Sends the message that is under way.
+    fn publish(&self, link: &Link) -> Acknowledgement {
+        let Some(flight) = self.member.flight() else { return Box::pin(pending()) };
+        let message = PublishMessage::build().payload(flight.bytes.to_vec().into()).message_id(&flight.name);
+        let message = match flight.behind {
+            Some(last) => message.expected_last_sequence(last),
+            None => message,
+        };
+        let (context, subject) = (link.context.clone(), link.subject.clone());
+        Box::pin(async move { context.send_publish(subject, message).await?.await })
+    }
+
+    /// Where the message that was under way is stored now; none: it was there before, or another takes its place.
+    fn take_acknowledgement(
+        &mut self,
+        answer: Result<PublishAck, PublishError>,
+    ) -> Result<Option<u64>, Failure> {
+        let acknowledged = match answer {
+            Ok(acknowledged) => acknowledged,
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                self.member.refused();
+                return Ok(None);
+            }
+            Err(error) => return Err(Failure::of("the bus does not acknowledge", &error)),
+        };
+        let stored = (!acknowledged.duplicate).then_some(acknowledged.sequence);
+        self.bus.update(|facts| {
+            facts.published += 1;
+            facts.sent = acknowledged.sequence;
+        });
+        if let Err(broken) = self.member.acknowledged(&self.bus.outbox, stored) {
+            self.note_break(&broken);
+            self.member.lose_history(&broken);
+        }
+        Ok(stored)
+    }
+
+    /// Checks a message and does what it says. False: the history is broken.
+    fn hear(&mut self, sequence: u64, bytes: &[u8]) -> bool {
+        let now_ns = self.bus.now_ns();
+        self.heard_ns = now_ns;
+        match self.member.hear(sequence, bytes, now_ns) {
+            Ok(Heard::Own | Heard::Nothing) => {}
+            Ok(Heard::Apply(operations)) => self.applier.apply(&operations),
+            Ok(Heard::Unreadable(why)) => {
+                tracing::warn!(bus = %self.bus.name(), "all tables of the bus are distrusted: {why}");
+                self.bus.update(|facts| {
+                    facts.unapplied += 1;
+                    facts.last_unapplied = Some(why.to_string());
+                });
+                self.applier.distrust_all(true);
+            }
+            Err(broken) => {
+                self.note_break(&broken);
+                self.member.lose_history(&broken);
+                return false;
+            }
+        }
+        // Who waits for it learns that it is applied.
+        self.bus.update(|facts| facts.applied = sequence);
+        if self.judged_ns.is_none() {
+            self.look();
+        }
+        true
+    }
+
+    fn note_break(&self, broken: &Break) {
+        tracing::warn!(bus = %self.bus.name(), "all tables of the bus are distrusted: {broken}");
+        self.bus.update(|facts| {
+            facts.breaks += 1;
+            facts.last_break = Some(broken.to_string());
+        });
+    }
+
+    /// Looks whether it is fresh, and at what is to be done from time to time.
+    fn look(&mut self) {
+        self.applier.adopt_tables();
+        self.judge();
+        let now_ns = self.bus.now_ns();
+        let owes =
+            self.bus.outbox.oldest_ns().is_some_and(|oldest| now_ns.saturating_sub(oldest) > OWES_AFTER_NS);
+        if now_ns.saturating_sub(self.noted_ns) >= NOTE_NS
+            || owes && !noted::owes(&self.engine, self.bus.name())
+        {
+            self.note();
+            self.bus.set_nodes(shown::nodes(&self.bus, &self.member, now_ns));
+        }
+    }
+
+    fn judge(&mut self) {
+        let (now, now_ns) = (now(), self.bus.now_ns());
+        let fresh_ns = self.member.follower().fresh_ns();
+        let lag_ns = fresh_ns.map(|fresh| now_ns.saturating_sub(fresh));
+        let max_ns = u64::try_from(self.lag.max().as_nanos()).unwrap_or(u64::MAX);
+        let is_fresh = lag_ns.is_some_and(|lag| lag <= max_ns);
+        if is_fresh && self.connected && self.bus.enter("streaming") {
+            tracing::info!(bus = %self.bus.name(), "bus is streaming");
+        } else if !is_fresh && fresh_ns.is_some() && self.connected {
+            self.bus.enter("lagging");
+        }
+        self.bus.update(|facts| {
+            facts.lag_ms = lag_ns.map(|lag| lag as f64 / 1e6);
+            facts.epoch = self.member.follower().epoch();
+        });
+        let advanced = fresh_ns.is_some() && fresh_ns != self.judged_ns;
+        self.judged_ns = fresh_ns;
+        let since = lag_ns.and_then(|lag| now.checked_sub(std::time::Duration::from_nanos(lag)));
+        let verdict = match since.filter(|_| advanced && is_fresh) {
+            Some(since) => self.lag.judge(since, true, || false),
+            None => self.lag.judge(now, false, || false),
+        };
+        match verdict {
+            LagVerdict::Wait => {}
+            LagVerdict::Recovered => self.applier.tell_tables(false),
+            LagVerdict::Behind | LagVerdict::Distrust => self.distrust_late(),
+        }
+        self.say_ready(is_fresh, now);
+    }
+
+    fn distrust_late(&mut self) {
+        tracing::warn!(bus = %self.bus.name(), "all tables of the bus are distrusted: nothing was heard for max_lag");
+        self.applier.tell_tables(true);
+        self.applier.distrust_all(false);
+    }
+
+    /// Rows may be served when they are fresh. A cache must not be away because its bus is, so after a while they are
+    /// distrusted instead.
+    fn say_ready(&mut self, is_fresh: bool, now: Instant) {
+        // Relaxed: only this thread sets it.
+        if self.ready.load(Ordering::Relaxed) {
+            return;
+        }
+        if !is_fresh && now.saturating_duration_since(self.began) < START_WAIT {
+            return;
+        }
+        if !is_fresh {
+            self.distrust_late();
+            self.lag.note_distrusted(now);
+        }
+        // Release: pairs with the Acquire of who waits for it to serve.
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// Writes down how far it has heard.
+    fn note(&mut self) {
+        self.noted_ns = self.bus.now_ns();
+        noted::write(&self.engine, &self.bus, self.member.follower().seen());
+    }
+}
+
+/// Has the stream deliver from this message on. Nothing is acknowledged: what is to be checked is checked here.
+async fn deliver(link: &Link, from: u64) -> Result<push::Messages, Failure> {
+    let config = push::Config {
+        deliver_subject: link.client.new_inbox(),
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+        ack_policy: AckPolicy::None,
+        flow_control: true,
+        idle_heartbeat: crate::limits::IDLE_HEARTBEAT,
+        memory_storage: true,
+        num_replicas: 1,
+        ..push::Config::default()
+    };
+    let consumer = link
+        .stream
+        .create_consumer(config)
+        .await
+        .map_err(|error| Failure::of("the stream is not delivered", &error))?;
+    consumer.messages().await.map_err(|error| Failure::of("the stream is not delivered", &error))
+}
+
+/// What an acknowledgement comes to; never, if none is awaited.
+async fn or_never(under_way: &mut Option<Acknowledgement>) -> Result<PublishAck, PublishError> {
+    match under_way {
+        Some(acknowledgement) => acknowledgement.await,
+        None => pending().await,
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what waits for others waits in real time, whatever clock the rows have"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,109 @@
+//! What is written down for the next process: how far the stream was heard, which is never ahead of the rows, and
+//! whether something was not sent.
+
+use std::sync::Arc;
+
+use engine::{Bus, Engine, Operation, TableName};
+use store::definition::Acknowledge;
+use store::{Followed, Table};
+
+use crate::chain::Seen;
+use crate::limits::OWES_AFTER_NS;
+
+/// Stands among the tables if this cache may have told its clients of invalidations that no other cache has heard.
+const OWES: &str = "owes";
+
+/// What a process before has left.
+#[derive(Debug, Default)]
+pub(super) struct Believed {
+    /// How far it had heard; none: nobody knows what its rows have missed.
+    pub(super) seen: Option<Seen>,
+    /// It may have something to tell, which is lost.
+    pub(super) owes: bool,
+}
+
+pub(super) fn read(engine: &Engine, bus: &str) -> Believed {
+    let Some(followed) = engine.store().followed(bus) else { return Believed::default() };
+    let owes = followed.targets.iter().any(|target| target == OWES);
+    let mut known = followed.targets;
+    known.retain(|target| target != OWES);
+    let numbers = (u64::from_str_radix(&followed.published, 16), u64::from_str_radix(&followed.life, 16));
+    let seen = match numbers {
+        (Ok(chain), Ok(epoch)) if known == targets(engine, bus) => {
+            Some(Seen { sequence: followed.lsn, chain, epoch })
+        }
+        _ => None,
+    };
+    Believed { seen, owes }
+}
+
+/// Whether it is written down that something was not sent.
+pub(super) fn owes(engine: &Engine, bus: &str) -> bool {
+    engine.store().followed(bus).is_some_and(|followed| followed.targets.iter().any(|target| target == OWES))
+}
+
+/// Nothing of what was written down is believed, whatever comes now.
+pub(super) fn forget(engine: &Engine, bus: &str) {
+    write_down(engine, bus, None);
+}
+
+pub(super) fn write(engine: &Engine, bus: &Bus, seen: Option<Seen>) {
+    let oldest = bus.outbox.oldest_ns();
+    let waits = oldest.is_some_and(|oldest| bus.now_ns().saturating_sub(oldest) > OWES_AFTER_NS);
+    // A client that was answered at once is not told when its word is lost with this process.
+    let answers = !bus.is_stopping() && tables(engine, bus.name()).iter().any(|table| is_local(table));
+    let owes = waits || answers;
+    if seen.is_none() && !owes {
+        return;
+    }
+    let mut targets = targets(engine, bus.name());
+    if owes {
+        targets.push(OWES.to_owned());
+    }
+    let (sequence, chain, epoch) = seen.map_or((0, String::new(), String::new()), |seen| {
+        (seen.sequence, format!("{:x}", seen.chain), format!("{:x}", seen.epoch))
+    });
+    let followed = Followed {
+        server: bus.name().to_owned(),
+        lsn: sequence,
+        published: chain,
+        life: epoch,
+        targets,
+        ..Followed::default()
+    };
+    write_down(engine, bus.name(), Some(followed));
+}
+
+fn write_down(engine: &Engine, bus: &str, followed: Option<Followed>) {
+    if let Err(error) = engine.store().note_followed(bus, followed) {
+        tracing::error!(bus, "what was heard cannot be written down: {}", error.message);
+    }
+}
+
+/// Other caches hear that any row may be meant: what was to be told them is lost.
+pub(super) fn tell_all_rows(engine: &Engine, bus: &Arc<Bus>) {
+    let tables = tables(engine, bus.name());
+    let all = tables.iter().filter_map(|table| Some(Operation::Whole { table: TableName::of(table)? }));
+    bus.outbox.push(all.collect(), None, bus.now_ns());
+}
+
+fn is_local(table: &Table) -> bool {
+    table.def().options.acknowledge == Acknowledge::Local
+}
+
+fn tables(engine: &Engine, bus: &str) -> Vec<Arc<Table>> {
+    let is_own = |table: &&Arc<Table>| {
+        table.def().options.bus.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(bus))
+    };
+    engine.store().catalog().tables().filter(is_own).cloned().collect()
+}
+
+/// The tables that hear the bus. Another table of a name has another number.
+fn targets(engine: &Engine, bus: &str) -> Vec<String> {
+    let mut all: Vec<String> = tables(engine, bus)
+        .iter()
+        .map(|table| format!("{} {} {:x}", table.id().0, table.name(), table.likeness().unwrap_or_default()))
+        .collect();
+    all.sort();
+    all
+}

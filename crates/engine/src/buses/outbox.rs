@@ -1,0 +1,337 @@
+//! What a bus has not acknowledged: in the order in which it took effect here, and bounded.
+//!
+//! One parcel is under way at a time. What comes meanwhile goes into the next. Of a table with very many, one word is
+//! kept: all of its rows.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sql::SqlError;
+
+use super::operation::{Operation, TableName};
+use super::receipt::Receipt;
+use crate::limits::{ACKNOWLEDGE_NS, OUTBOX_BYTES_MAX, OUTBOX_KEYS_MAX, PARCEL_BYTES_MAX};
+
+/// Called when something was put in.
+type Notice = Arc<dyn Fn() + Send + Sync>;
+
+/// See the module.
+#[derive(Default)]
+pub struct Outbox {
+    state: Mutex<State>,
+    notice: Mutex<Option<Notice>>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: VecDeque<Entry>,
+    loads: HashMap<TableName, Load>,
+    /// Those who wait for the parcel that is under way.
+    waiting: Vec<Waiting>,
+    /// When the oldest of that parcel was put in; none: none is under way.
+    under_way: Option<u64>,
+}
+
+/// What one command or transaction told.
+struct Entry {
+    operations: Vec<Operation>,
+    waiting: Option<Waiting>,
+    since_ns: u64,
+}
+
+struct Waiting {
+    receipt: Arc<Receipt>,
+    until_ns: u64,
+}
+
+/// What waits of one table.
+#[derive(Default)]
+struct Load {
+    operations: usize,
+    bytes: usize,
+    /// All of its rows are in it, so nothing more need be.
+    whole: bool,
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox").field("operations", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl Outbox {
+    /// Calls this from now on when something was put in.
+    pub fn on_push(&self, notice: impl Fn() + Send + Sync + 'static) {
+        *self.notice.lock() = Some(Arc::new(notice));
+    }
+
+    /// Puts in what took effect here. `receipt`: who waits for the bus to have it.
+    pub fn push(&self, operations: Vec<Operation>, receipt: Option<Arc<Receipt>>, now_ns: u64) {
+        let waiting =
+            receipt.map(|receipt| Waiting { receipt, until_ns: now_ns.saturating_add(ACKNOWLEDGE_NS) });
+        self.state.lock().push(operations, waiting, now_ns);
+        let notice = self.notice.lock().clone();
+        if let Some(notice) = notice {
+            notice();
+        }
+    }
+
+    /// Takes out the next parcel, of about so many bytes; none: there is nothing, or one is under way. What one
+    /// transaction told is in one parcel.
+    pub fn take(&self, bytes: usize) -> Option<Vec<Operation>> {
+        let (parcel, answered) = self.state.lock().take(bytes);
+        for Waiting { receipt, .. } in answered {
+            receipt.settle(Ok(()));
+        }
+        parcel
+    }
+
+    /// The bus has the parcel that was under way.
+    pub fn note_delivered(&self) {
+        let waiting = {
+            let mut state = self.state.lock();
+            state.under_way = None;
+            mem::take(&mut state.waiting)
+        };
+        for Waiting { receipt, .. } in waiting {
+            receipt.settle(Ok(()));
+        }
+    }
+
+    /// Ends the waits that have taken too long. What is told stays, and goes when it can.
+    pub(super) fn expire(&self, now_ns: u64, bus: &str) {
+        let over = self.state.lock().expire(now_ns);
+        for Waiting { receipt, .. } in over {
+            receipt.settle(Err(unheard(bus)));
+        }
+    }
+
+    /// Operations that wait, without those under way.
+    pub fn len(&self) -> usize {
+        self.state.lock().loads.values().map(|load| load.operations).sum()
+    }
+
+    /// Whether there is nothing that the bus has not acknowledged.
+    pub fn is_empty(&self) -> bool {
+        let state = self.state.lock();
+        state.under_way.is_none() && state.entries.is_empty()
+    }
+
+    /// When the oldest of what the bus has not acknowledged was put in.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        let state = self.state.lock();
+        state.under_way.or_else(|| state.entries.front().map(|entry| entry.since_ns))
+    }
+}
+
+#[cold]
+fn unheard(bus: &str) -> SqlError {
+    let message = format!(
+        "bus \"{bus}\" has not acknowledged the invalidation in {} s",
+        ACKNOWLEDGE_NS / 1_000_000_000
+    );
+    SqlError::new("HV000", message)
+        .with_detail(
+            "It took effect here, and is told to the other caches as soon as the bus can be reached.",
+        )
+        .with_hint("SELECT state, last_error FROM sqlcached_buses says why")
+}
+
+impl State {
+    fn push(&mut self, mut operations: Vec<Operation>, waiting: Option<Waiting>, now_ns: u64) {
+        if operations.iter().map(Operation::bytes).sum::<usize>() > PARCEL_BYTES_MAX {
+            operations = wholes(&operations);
+        }
+        let mut kept = Vec::with_capacity(operations.len());
+        for operation in operations {
+            self.add(operation, &mut kept);
+        }
+        // With nothing in it, it waits for what was put in before.
+        if !kept.is_empty() || waiting.is_some() {
+            self.entries.push_back(Entry { operations: kept, waiting, since_ns: now_ns });
+        }
+    }
+
+    fn add(&mut self, operation: Operation, kept: &mut Vec<Operation>) {
+        let load = self.loads.entry(operation.table().clone()).or_default();
+        if load.whole {
+            return;
+        }
+        let is_full = load.operations >= OUTBOX_KEYS_MAX || load.bytes + operation.bytes() > OUTBOX_BYTES_MAX;
+        let operation =
+            if is_full { Operation::Whole { table: operation.table().clone() } } else { operation };
+        if let Operation::Whole { table } = &operation {
+            // What was told of its rows before is said by it, too.
+            *load = Load { whole: true, ..Load::default() };
+            for entry in &mut self.entries {
+                entry.operations.retain(|own| own.table() != table);
+            }
+            kept.retain(|own| own.table() != table);
+            self.entries.retain(|entry| !entry.operations.is_empty() || entry.waiting.is_some());
+        }
+        if let Some(load) = self.loads.get_mut(operation.table()) {
+            load.operations += 1;
+            load.bytes += operation.bytes();
+        }
+        kept.push(operation);
+    }
+
+    /// The next parcel, and who need not wait any more.
+    fn take(&mut self, bytes: usize) -> (Option<Vec<Operation>>, Vec<Waiting>) {
+        if self.under_way.is_some() {
+            return (None, Vec::new());
+        }
+        let (mut parcel, mut size) = (Vec::new(), 0);
+        while let Some(entry) = self.entries.front() {
+            let own: usize = entry.operations.iter().map(Operation::bytes).sum();
+            if size > 0 && size + own > bytes {
+                break;
+            }
+            size += own;
+            let Some(entry) = self.entries.pop_front() else { break };
+            self.under_way.get_or_insert(entry.since_ns);
+            self.waiting.extend(entry.waiting);
+            parcel.extend(entry.operations);
+        }
+        for operation in &parcel {
+            self.unload(operation);
+        }
+        if parcel.is_empty() {
+            // They waited for what had gone out before.
+            self.under_way = None;
+            return (None, mem::take(&mut self.waiting));
+        }
+        (Some(parcel), Vec::new())
+    }
+
+    fn unload(&mut self, operation: &Operation) {
+        let table = operation.table();
+        if let Some(load) = self.loads.get_mut(table) {
+            load.operations = load.operations.saturating_sub(1);
+            load.bytes = load.bytes.saturating_sub(operation.bytes());
+            if load.operations == 0 {
+                self.loads.remove(table);
+            }
+        }
+    }
+
+    fn expire(&mut self, now_ns: u64) -> Vec<Waiting> {
+        let mut over: Vec<Waiting> = self.waiting.extract_if(.., |own| own.until_ns <= now_ns).collect();
+        for entry in &mut self.entries {
+            over.extend(entry.waiting.take_if(|own| own.until_ns <= now_ns));
+        }
+        self.entries.retain(|entry| !entry.operations.is_empty() || entry.waiting.is_some());
+        over
+    }
+}
+
+/// All rows of the tables that these are about.
+fn wholes(operations: &[Operation]) -> Vec<Operation> {
+    let mut tables: Vec<&TableName> = Vec::new();
+    for operation in operations {
+        if !tables.contains(&operation.table()) {
+            tables.push(operation.table());
+        }
+    }
+    tables.into_iter().map(|table| Operation::Whole { table: table.clone() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operation::KeyChange;
+    use super::*;
+
+    fn table(name: &str) -> TableName {
+        TableName { name: name.into(), likeness: 1 }
+    }
+
+    fn key(name: &str, number: usize) -> Operation {
+        let key = number.to_string().into_bytes().into();
+        Operation::Key { table: table(name), key, change: KeyChange::Delete }
+    }
+
+    fn receipt() -> Arc<Receipt> {
+        Arc::new(Receipt::new(1))
+    }
+
+    #[test]
+    fn what_comes_while_a_parcel_is_under_way_goes_into_the_next() {
+        let outbox = Outbox::default();
+        let (first, second) = (receipt(), receipt());
+        outbox.push(vec![key("a", 1)], Some(Arc::clone(&first)), 0);
+        assert_eq!(outbox.take(100), Some(vec![key("a", 1)]));
+        outbox.push(vec![key("a", 2), key("b", 3)], Some(Arc::clone(&second)), 1);
+        outbox.push(vec![key("a", 4)], None, 2);
+        assert_eq!(outbox.take(100), None, "one is under way");
+        outbox.note_delivered();
+        assert!(first.is_over() && !second.is_over());
+        assert_eq!(outbox.oldest_ns(), Some(1));
+        assert_eq!(outbox.take(1_000), Some(vec![key("a", 2), key("b", 3), key("a", 4)]));
+        assert!(!outbox.is_empty());
+        outbox.note_delivered();
+        assert!(second.result().is_ok() && second.is_over() && outbox.is_empty());
+    }
+
+    #[test]
+    fn a_parcel_has_a_size_and_a_transaction_is_never_in_two() {
+        let outbox = Outbox::default();
+        outbox.push((0..5).map(|number| key("a", number)).collect(), None, 0);
+        outbox.push((5..7).map(|number| key("a", number)).collect(), None, 0);
+        assert_eq!(outbox.take(1).map(|parcel| parcel.len()), Some(5));
+        outbox.note_delivered();
+        assert_eq!(outbox.take(1).map(|parcel| parcel.len()), Some(2));
+    }
+
+    #[test]
+    fn of_very_many_all_rows_are_told() {
+        let outbox = Outbox::default();
+        let waits = receipt();
+        for number in 0..OUTBOX_KEYS_MAX {
+            outbox.push(vec![key("a", number)], None, 0);
+        }
+        outbox.push(vec![key("b", 1)], None, 0);
+        assert_eq!(outbox.len(), OUTBOX_KEYS_MAX + 1);
+        outbox.push(vec![key("a", 0)], None, 0);
+        assert_eq!(outbox.len(), 2);
+        // It says enough for those to come, too, and who tells them waits for it.
+        outbox.push(vec![key("a", 1)], Some(Arc::clone(&waits)), 0);
+        assert_eq!(outbox.len(), 2);
+        let parcel = outbox.take(PARCEL_BYTES_MAX).unwrap();
+        assert_eq!(parcel, [key("b", 1), Operation::Whole { table: table("a") }]);
+        // What comes now came behind it.
+        outbox.push(vec![key("a", 7)], None, 0);
+        outbox.note_delivered();
+        assert!(waits.is_over());
+        assert_eq!(outbox.take(100), Some(vec![key("a", 7)]));
+    }
+
+    #[test]
+    fn a_wait_ends_and_what_was_told_stays() {
+        let outbox = Outbox::default();
+        let (early, late) = (receipt(), receipt());
+        outbox.push(vec![key("a", 1)], Some(Arc::clone(&early)), 0);
+        let under_way = outbox.take(100);
+        outbox.push(vec![key("a", 2)], Some(Arc::clone(&late)), 5);
+        outbox.expire(ACKNOWLEDGE_NS, "bus");
+        assert!(early.result().unwrap_err().message.contains("\"bus\"") && !late.is_over());
+        outbox.expire(ACKNOWLEDGE_NS + 5, "bus");
+        assert!(late.is_over());
+        assert_eq!(under_way, Some(vec![key("a", 1)]));
+        outbox.note_delivered();
+        assert_eq!(outbox.take(100), Some(vec![key("a", 2)]));
+    }
+
+    #[test]
+    fn a_transaction_that_fits_no_message_tells_all_rows() {
+        let outbox = Outbox::default();
+        let long = vec![b'x'; PARCEL_BYTES_MAX / 100];
+        let long =
+            |name| Operation::Key { table: table(name), key: long.clone().into(), change: KeyChange::Delete };
+        outbox.push((0..200).map(|at| long(if at % 2 == 0 { "a" } else { "b" })).collect(), None, 0);
+        let wholes = ["a", "b"].map(|name| Operation::Whole { table: table(name) });
+        assert_eq!(outbox.take(100), Some(wholes.to_vec()));
+    }
+}

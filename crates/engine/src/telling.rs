@@ -1,0 +1,126 @@
+//! Where invalidations meet the bus: what took effect here is put into the outbox of its table's bus.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sql::Told;
+use store::definition::Acknowledge;
+use store::scalar::zone::Zone;
+use store::{Edit, Edited, Expect, Expiry, Mark, Table, WriteError};
+
+use crate::buses::{Bus, KeyChange, Operation, Receipt, TableName};
+use crate::engine::Engine;
+use crate::exptime::seconds_ahead;
+use crate::thread_context::{Route, ThreadContext};
+
+impl Engine {
+    /// The bus on which other caches hear of a table.
+    pub(crate) fn bus_of(&self, table: &Table) -> Option<Arc<Bus>> {
+        let name = table.def().options.bus.as_deref()?;
+        Some(self.buses.named(name, self.store.clock()))
+    }
+
+    /// Tells what took effect together, in a session of this time zone. Who waits for the buses to have it gets a
+    /// receipt; none: nobody need wait.
+    #[cold]
+    pub(crate) fn tell(&self, told: Vec<Told>, zone: (Option<Zone>, Option<&str>)) -> Option<Arc<Receipt>> {
+        let each = told.into_iter().filter_map(|told| {
+            let (bus, waits) = (self.bus_of(&told.table)?, waits(&told.table));
+            Some((bus, Operation::of(told, zone)?, waits))
+        });
+        send(each)
+    }
+
+    /// `flush_all` has emptied the tables that it empties.
+    #[cold]
+    pub(crate) fn tell_flush(&self) -> Option<Arc<Receipt>> {
+        let catalog = self.store.catalog();
+        if !catalog.has_told() {
+            return None;
+        }
+        let flushed = catalog.tables().filter(|table| table.def().is_flushed());
+        let each = flushed.filter_map(|table| {
+            let whole = Operation::Whole { table: TableName::of(table)? };
+            Some((self.bus_of(table)?, whole, waits(table)))
+        });
+        send(each)
+    }
+
+    /// Does to a row what another cache has told.
+    pub fn change_told_key(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        change: KeyChange,
+    ) -> Result<(), WriteError> {
+        let (store, now) = (&self.store, self.store.now());
+        match change {
+            KeyChange::Delete => store.delete(table, key, Expect::Anything, now).map(drop),
+            KeyChange::Stale(seconds) => {
+                let expiry = seconds.map(|seconds| match seconds {
+                    0 => Expiry::Now,
+                    _ => Expiry::At(store.tick_after(Duration::from_secs(u64::from(seconds)))),
+                });
+                let how = Edit { expiry, mark: Mark::Stale, ..Edit::default() };
+                store.edit_item(table, key, &how, now, &mut |_, _| Edited::Same).map(drop)
+            }
+        }
+    }
+}
+
+/// One message for each bus.
+fn send(each: impl Iterator<Item = (Arc<Bus>, Operation, bool)>) -> Option<Arc<Receipt>> {
+    let mut parcels: Vec<(Arc<Bus>, Vec<Operation>, bool)> = Vec::new();
+    for (bus, operation, waits) in each {
+        match parcels.iter_mut().find(|(known, ..)| Arc::ptr_eq(known, &bus)) {
+            Some((_, operations, any)) => {
+                operations.push(operation);
+                *any |= waits;
+            }
+            None => parcels.push((bus, vec![operation], waits)),
+        }
+    }
+    let waited = parcels.iter().filter(|(.., waits)| *waits).count();
+    let receipt = (waited > 0).then(|| Arc::new(Receipt::new(waited)));
+    for (bus, operations, waits) in parcels {
+        let receipt = receipt.as_ref().filter(|_| waits).map(Arc::clone);
+        bus.outbox.push(operations, receipt, bus.now_ns());
+    }
+    receipt
+}
+
+/// Whether who invalidates rows of a table waits for its bus.
+fn waits(table: &Table) -> bool {
+    table.def().options.acknowledge == Acknowledge::Bus
+}
+
+impl Route<'_> {
+    /// A key was deleted or made stale here, whether it was here or not: others may have it.
+    #[inline]
+    pub(crate) fn tell(&self, change: KeyChange) -> Option<Arc<Receipt>> {
+        if self.table.is_told() { self.tell_key(change) } else { None }
+    }
+
+    #[cold]
+    fn tell_key(&self, change: KeyChange) -> Option<Arc<Receipt>> {
+        let (Ok(key), Some(table)) = (self.key, TableName::of(self.table)) else { return None };
+        let bus = self.engine.bus_of(self.table)?;
+        let operation = Operation::Key { table, key: key.into(), change };
+        send(std::iter::once((bus, operation, waits(self.table))))
+    }
+
+    /// Seconds until the deadline that memcached's `exptime` names; no deadline where it names none.
+    pub(crate) fn seconds_until(&self, exptime: i64) -> Option<u32> {
+        let unix = || self.engine.store.clock().unix_ms() / 1_000;
+        seconds_ahead(exptime, unix).map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX))
+    }
+}
+
+impl ThreadContext {
+    /// Whether the last command told other caches something, and its client is to be answered when the bus has it.
+    /// Says so once.
+    #[inline]
+    pub fn take_receipt(&mut self) -> Option<Arc<Receipt>> {
+        self.receipt.take()
+    }
+}

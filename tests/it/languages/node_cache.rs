@@ -1,0 +1,63 @@
+//! The stores for Node: Keyv's own suite, and the package's own tests. It has no native part.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{HELLO, built, client, fetched, succeed, tell};
+use crate::daemon::{Daemon, PROGRAM};
+
+/// A copy of the package in which Node finds what was fetched: modules of ECMAScript are looked up beside the file.
+fn package(name: &str) -> PathBuf {
+    let place = built(name);
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    succeed(Command::new("cp").arg("-r").arg(client("node-cache")).arg(&place));
+    symlink(fetched("clients-node-cache/node_modules").canonicalize().unwrap(), place.join("node_modules"))
+        .unwrap();
+    place
+}
+
+#[test]
+fn node_cache_keyv_s_suite() {
+    let daemon = Daemon::start(&[]);
+    let mut vitest = Command::new("node");
+    vitest.args(["node_modules/vitest/vitest.mjs", "run", "test/suite.test.mjs"]);
+    vitest.current_dir(package("node-cache-suite")).env("NO_COLOR", "1").env("CI", "1");
+    tell(&mut vitest, &daemon);
+    let (out, _) = succeed(&vitest);
+    assert!(out.contains("Tests  42 passed (42)"), "{out}");
+}
+
+#[test]
+fn node_cache_package() {
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter", "tap", "--test-timeout", "60000", "test/own.test.mjs"]);
+    node.current_dir(package("node-cache-own")).env("SQLCACHED_PROGRAM", PROGRAM);
+    let (out, _) = succeed(&node);
+    assert!(
+        out.contains("# fail 0\n") && out.contains("# skipped 0\n") && out.matches("\nok ").count() >= 15,
+        "{out}"
+    );
+}
+
+/// The example names the package, which then is beside Keyv.
+#[test]
+fn node_cache_example() {
+    let place = built("node-cache-example");
+    let _ = fs::remove_dir_all(&place);
+    let modules = place.join("node_modules");
+    fs::create_dir_all(modules.join("@sqlcached")).unwrap();
+    for name in ["keyv", "@keyv"] {
+        let from = fetched("clients-node-cache/node_modules").join(name).canonicalize().unwrap();
+        symlink(from, modules.join(name)).unwrap();
+    }
+    symlink(client("node-cache"), modules.join("@sqlcached/cache")).unwrap();
+    fs::copy(client("node-cache/example.mjs"), place.join("example.mjs")).unwrap();
+    let daemon = Daemon::start(&[]);
+    let mut example = Command::new("node");
+    example.arg("example.mjs").current_dir(&place);
+    tell(&mut example, &daemon);
+    assert_eq!(succeed(&example).0, HELLO);
+}
