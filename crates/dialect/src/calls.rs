@@ -4,9 +4,11 @@ use sqltext::ast::{
     CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArgumentList, FunctionArguments, Value as Literal, WindowSpec, WindowType,
 };
+use sqltext::literals::bare;
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 
+use super::equals::keyed;
 use super::numeric::Numbers;
 use super::out::{Form, Out, call};
 use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
@@ -64,6 +66,9 @@ impl<'a> Translator<'a, '_> {
             let parts: Option<Vec<Expr>> = list.args.iter().map(|arg| expression_of(arg).cloned()).collect();
             return Ok(self.list(&parts.ok_or(Stop::Unknown)?)?.labelled("row"));
         }
+        if !function.within_group.is_empty() {
+            return self.ordered_set(&name, token, list, function);
+        }
         let arguments = list.args.iter().map(argument_of).collect::<Option<Vec<_>>>().ok_or(Stop::Unknown)?;
         if let Some(value) = self.spread_call(token, &name, &arguments)? {
             return Ok(value);
@@ -95,6 +100,10 @@ impl<'a> Translator<'a, '_> {
         let open = self.sign("(")?;
         let clauses = behind.map_or(&[][..], |(list, _)| &list.clauses);
         let Arguments { told: arguments, only, inner, numeric } = self.arguments(&lower, list, clauses)?;
+        if bare && function::is_ordered(&lower) && clauses.is_empty() {
+            let message = format!("WITHIN GROUP is required for ordered-set aggregate {lower}");
+            return Err(self.error_at(Some(token), "42809", message));
+        }
         if bare
             && matches!(lower.as_str(), "to_json" | "to_jsonb")
             && arguments.iter().any(|told| told.is_json())
@@ -157,9 +166,6 @@ impl<'a> Translator<'a, '_> {
         if let Some((_, empty)) = OF_NO_ROWS.iter().find(|(name, _)| bare && *name == lower) {
             out = out.wrapped("nullif(", &format!(", '{empty}')"));
         }
-        if numeric == Numbers::Spans(Spans::Keys) {
-            out = out.wrapped("interval_of_key(", ")");
-        }
         if bare && OF_JSONB.contains(&lower.as_str()) {
             out = out.wrapped("cast_jsonb(", ")");
         }
@@ -196,17 +202,25 @@ impl<'a> Translator<'a, '_> {
             }
             parts.push(self.argument(name, (at, argument))?);
         }
+        if list.iter().any(|argument| matches!(argument, Argument::Named(..))) {
+            parts = Self::in_their_places(name, list, parts)?;
+        }
         let clauses = self.clauses_of_call(clauses)?;
         self.agree(name, &mut parts)?;
         let types = parts.iter().map(Told::of).collect();
         let numeric = Numbers::of(name, &parts);
         for part in &mut parts {
             *part = numeric.argument(name, std::mem::take(part), distinct);
+            if distinct {
+                *part = keyed(std::mem::take(part));
+            }
         }
         let only = if bare { Only::of(&mut parts, list) } else { None };
         for (at, part) in parts.into_iter().enumerate() {
-            if at > 0 {
-                all.push(self.copied(commas[at - 1]));
+            match at.checked_sub(1).map(|before| commas.get(before)) {
+                Some(Some(comma)) => all.push(self.copied(*comma)),
+                Some(None) => all.push_str(","),
+                None => {}
             }
             all.push(part);
         }
@@ -227,7 +241,16 @@ impl<'a> Translator<'a, '_> {
 
     /// One argument.
     fn argument(&mut self, name: &str, (at, argument): (usize, &Argument<'_>)) -> Step<Out<'a>> {
-        let Argument::Value(argument) = argument else {
+        let argument = match argument {
+            Argument::Value(value) => Some(*value),
+            Argument::Named(_, value) => {
+                // The name, and `=>` or `:=`.
+                self.at += 2;
+                Some(*value)
+            }
+            Argument::Star => None,
+        };
+        let Some(argument) = argument else {
             let mut out = Out::default();
             while !self.next_is_sign(0, ")") && !self.next_is_sign(0, ",") && self.peek().is_some() {
                 self.pass(&mut out);
@@ -235,10 +258,15 @@ impl<'a> Translator<'a, '_> {
             return Ok(out);
         };
         let row = if OF_ROWS.contains(&name) { self.whole_row(argument)? } else { None };
+        let around = self.row_of;
+        if OF_ROWS.contains(&name) && matches!(bare(argument), Expr::Subquery(_)) {
+            self.row_of = Some(self.queries.len() + 1);
+        }
         let mut argument = match row {
             Some(row) => row,
             None => self.expression(argument)?,
         };
+        self.row_of = around;
         if at == 1
             && matches!(name, "jsonb_set_path" | "jsonb_insert_path")
             && let Some(texts) = SqlType::Text.array()
@@ -246,6 +274,36 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut argument, texts)?;
         }
         Ok(argument_for(name, at, argument))
+    }
+
+    /// Arguments in the order of the function's parameters. In the place of one that may be left out stands 0.
+    fn in_their_places(name: &str, list: &[Argument<'_>], parts: Vec<Out<'a>>) -> Step<Vec<Out<'a>>> {
+        let unfit = || {
+            let message = format!("function {name} with these arguments does not exist");
+            let error = SqlError::new(state::UNKNOWN_FUNCTION, message);
+            Stop::Error(error.with_hint("its parameters have other names, or another number"))
+        };
+        let Some((known, fewest)) = function::parameters(name) else { return Err(unfit()) };
+        let mut given: Vec<Option<Out<'a>>> = vec![None; known.len()];
+        let mut last = 0;
+        for (at, (argument, part)) in list.iter().zip(parts).enumerate() {
+            let at = match argument {
+                Argument::Named(named, _) => known.iter().position(|own| own.eq_ignore_ascii_case(named)),
+                _ => Some(at),
+            };
+            let slot = at.and_then(|at| given.get_mut(at)).filter(|slot| slot.is_none()).ok_or_else(unfit)?;
+            *slot = Some(part);
+            last = last.max(at.unwrap_or_default());
+        }
+        given.truncate(last + 1);
+        let slots = given.into_iter().enumerate();
+        slots
+            .map(|(at, slot)| match slot {
+                Some(part) => Ok(part),
+                None if at >= fewest => Ok(Out::made("0", 0).typed(SqlType::Int4)),
+                None => Err(unfit()),
+            })
+            .collect()
     }
 
     /// Tells arguments their types.
@@ -279,11 +337,8 @@ impl<'a> Translator<'a, '_> {
         Ok(())
     }
 
-    /// `FILTER (...)`, `OVER (...)`, `WITHIN GROUP (...)` behind a call.
-    fn behind_call(&mut self, function: &Function, out: &mut Out<'a>) -> Step<()> {
-        if !function.within_group.is_empty() {
-            return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, "WITHIN GROUP is not supported"));
-        }
+    /// `FILTER (...)`, `OVER (...)` behind a call.
+    pub(super) fn behind_call(&mut self, function: &Function, out: &mut Out<'a>) -> Step<()> {
         if let Some(condition) = &function.filter {
             self.pass_word("FILTER", out)?;
             self.pass_sign("(", out)?;
@@ -314,7 +369,12 @@ impl<'a> Translator<'a, '_> {
         }
         if !window.partition_by.is_empty() {
             self.pass_words(&["PARTITION", "BY"], out);
-            out.push(self.separated(&window.partition_by)?);
+            for (at, term) in window.partition_by.iter().enumerate() {
+                if at > 0 {
+                    self.pass_sign(",", out)?;
+                }
+                out.push(keyed(self.expression(term)?));
+            }
         }
         if !window.order_by.is_empty() {
             self.pass_words(&["ORDER", "BY"], out);
@@ -456,6 +516,8 @@ impl<'a> Translator<'a, '_> {
 /// What stands between two commas of a call.
 pub(super) enum Argument<'e> {
     Value(&'e Expr),
+    /// `name => value`
+    Named(&'e str, &'e Expr),
     /// `*` or `t.*`
     Star,
 }
@@ -464,7 +526,7 @@ impl<'e> Argument<'e> {
     pub(super) fn value(&self) -> Option<&'e Expr> {
         match self {
             Self::Value(value) => Some(value),
-            Self::Star => None,
+            Self::Named(..) | Self::Star => None,
         }
     }
 }
@@ -475,6 +537,9 @@ pub(super) fn argument_of(argument: &FunctionArg) -> Option<Argument<'_>> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(Argument::Value(value)),
         FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_) | FunctionArgExpr::Wildcard) => {
             Some(Argument::Star)
+        }
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+            Some(Argument::Named(&name.value, value))
         }
         _ => None,
     }
@@ -504,7 +569,7 @@ fn with_path(name: &str, list: &[Argument<'_>]) -> Option<&'static str> {
     (!of_sqlite).then_some(function)
 }
 
-fn expression_of(argument: &FunctionArg) -> Option<&Expr> {
+pub(super) fn expression_of(argument: &FunctionArg) -> Option<&Expr> {
     argument_of(argument)?.value()
 }
 
@@ -554,6 +619,12 @@ fn is_postgresqls_pattern(arguments: &str) -> bool {
     pattern.is_some_and(|pattern| ["%I", "%L", "$s", "$I", "$L"].iter().any(|form| pattern.contains(form)))
 }
 
+/// A call that was made, typed by the function's own line.
+pub(super) fn finished_call<'a>(out: Out<'a>, name: &str, arguments: &[Told], numeric: Numbers) -> Out<'a> {
+    let ty = function::returns(name).and_then(|returns| returned(returns, arguments));
+    numbered(out.of_type(ty), name, numeric).labelled(name)
+}
+
 /// A call's result with what is known of its digits.
 fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers) -> Out<'a> {
     // These give texts, when they are called by their names too.
@@ -570,7 +641,8 @@ fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers) -> Out<'a> {
             Some(Returns::Type(ty)) => out.typed(ty),
             _ => out.typed(SqlType::Float8),
         },
-        Numbers::Spans(_) => out.typed(SqlType::Interval),
+        Numbers::Spans(Spans::Keys) => out.wrapped("interval_of_key(", ")").typed(SqlType::Interval),
+        Numbers::Spans(Spans::Function(_)) => out.typed(SqlType::Interval),
         _ => out,
     };
     let out = numeric.result(out, function::returns(name) == Some(Returns::Type(SqlType::Numeric)));

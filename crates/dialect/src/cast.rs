@@ -31,8 +31,12 @@ impl TypeName {
 
 /// Texts that mean another moment each time.
 pub fn needs_clock(text: &str) -> bool {
-    ["now", "today", "tomorrow", "yesterday"].iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
+    let text = pgcatalog::function::bare_word(text);
+    ["now", "today", "tomorrow", "yesterday"].iter().any(|word| word.eq_ignore_ascii_case(text))
 }
+
+/// Names of `CHAR(n)` that mean `CHAR(1)` where no length is said.
+const OF_ONE_CHARACTER: &[&str] = &["CHAR", "CHARACTER", "NCHAR"];
 
 /// Types whose names mean something to SQLite's `CAST`: it converts what it can and never fails.
 const PLAIN: &[&str] = &[
@@ -81,7 +85,7 @@ impl<'a> Translator<'a, '_> {
                 name = format!("{name} {then}");
             }
         }
-        let modifiers = self.modifiers();
+        let mut modifiers = self.modifiers();
         if let Some(ty) = self.names.enumeration(&name) {
             return self.with_brackets(ty, modifiers, false, word);
         }
@@ -92,12 +96,15 @@ impl<'a> Translator<'a, '_> {
                 self.take_words(&["WITHOUT", "TIME", "ZONE"]);
             }
         }
+        if modifiers.is_empty() && OF_ONE_CHARACTER.contains(&name.as_str()) {
+            modifiers.push(1);
+        }
         let ty = SqlType::of_declared(&name).or_else(|| catalogue_type(&name));
         let Some(ty) = ty else {
             let message = format!("type \"{}\" does not exist", name.to_lowercase());
             return Err(self.error_at(Some(word), state::UNKNOWN_OBJECT, message));
         };
-        let plain = PLAIN.contains(&name.as_str());
+        let plain = PLAIN.contains(&name.as_str()) && modifiers.is_empty() && ty != SqlType::Bpchar;
         self.with_brackets(ty, modifiers, plain, word)
     }
 
@@ -357,7 +364,9 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
         {
             texts::float(out)
         }
-        SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::is_exact(&out) => {
+        SqlType::Text | SqlType::Varchar | SqlType::Bpchar
+            if numeric::is_exact(&out) || numeric::is_literal(&out) =>
+        {
             numeric::written(out)
         }
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Oid if numeric::has_fraction(&out) => {
@@ -393,6 +402,11 @@ fn of_zoned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     }
 }
 
+/// A `CHAR(n)` without the blanks at its end, which mean nothing.
+fn unpadded(out: Out<'_>) -> Out<'_> {
+    out.wrapped("rtrim(", ", ' ')").typed(SqlType::Bpchar)
+}
+
 /// The length of `VARCHAR(n)` is kept by a cast, and the digits of `TIMESTAMP(n)`.
 fn shortened<'a>(out: Out<'a>, to: &TypeName) -> Out<'a> {
     let text = matches!(to.ty, SqlType::Varchar | SqlType::Bpchar);
@@ -400,7 +414,11 @@ fn shortened<'a>(out: Out<'a>, to: &TypeName) -> Out<'a> {
         [digits] if moment::has_digits(to.ty) => {
             out.wrapped("moment_round(", &format!(", {digits})")).typed(to.ty)
         }
-        [length] if text => out.wrapped("substr(", &format!(", 1, {length})")).typed(to.ty),
+        [length] if text => {
+            let cut = out.wrapped("substr(", &format!(", 1, {length})"));
+            if to.ty == SqlType::Bpchar { unpadded(cut) } else { cut.typed(to.ty) }
+        }
+        _ if to.ty == SqlType::Bpchar => unpadded(out),
         _ => out,
     }
 }

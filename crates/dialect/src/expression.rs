@@ -7,10 +7,11 @@ use sqltext::ast::{
     AccessExpr, BinaryOperator, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
     Query, SelectItem, SetExpr, Subscript, UnaryOperator,
 };
-use sqltext::token::Token;
+use sqltext::token::{Token, sql_literal};
 use store::definition::{NUMERIC_COLLATION, SqlType};
 
 use super::binding::Binding;
+use super::equals::keyed;
 use super::out::{Form, Out, call, served_call};
 use super::{Step, Stop, Translator, go_on, indexes, numeric, structures, types};
 use crate::lowered::{Node, Operator};
@@ -328,7 +329,7 @@ impl<'a> Translator<'a, '_> {
         let (rows, columns) = self.query_in_parentheses(query)?;
         let by_row = self.by_index && indexes::may_miss(&left, Some(&columns));
         out.push(rows);
-        let mut whole = left.left_of(Binding::Equality);
+        let mut whole = keyed(left).left_of(Binding::Equality);
         whole.push(out);
         Ok(membership(whole, by_row))
     }
@@ -439,10 +440,10 @@ impl<'a> Translator<'a, '_> {
             return self.moments(sides, sign);
         }
         if let Some(ty) = left.ty {
-            self.suggest(&mut right, ty)?;
+            self.number_beside(&mut right, ty)?;
         }
         if let Some(ty) = right.ty {
-            self.suggest(&mut left, ty)?;
+            self.number_beside(&mut left, ty)?;
         }
         if let Some(out) = numeric::computed(&left, sign, &right) {
             return Ok(out);
@@ -456,6 +457,18 @@ impl<'a> Translator<'a, '_> {
         }
         let out = numeric::of_floats(self.infixed([left, right], operator), ty);
         Ok(if sign == "%" { out } else { numeric::fitted(out) })
+    }
+
+    /// A side of an operator whose other side is of this type: a text is a number of it.
+    fn number_beside(&mut self, side: &mut Out<'a>, ty: SqlType) -> Step<()> {
+        if let Form::Literal(text) = &*side.form
+            && ty.is_number()
+        {
+            let value = self.value_of(ty, text, side.start())?;
+            *side = Out::made(sql_literal(&value), side.start()).typed(ty);
+            return Ok(());
+        }
+        self.suggest(side, ty)
     }
 
     /// Arithmetic of moments and spans.

@@ -16,7 +16,7 @@ use super::out::Out;
 use super::own::{Own, add_new};
 use super::rows::{Rows, RowsColumn};
 use super::{Step, Stop, Translator, numeric};
-use sqltext::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments, TableAlias};
+use sqltext::ast::{Function, FunctionArg, FunctionArguments, TableAlias};
 use sqltext::error::{SqlError, state};
 use sqltext::token::{Token, sql_literal};
 
@@ -162,17 +162,15 @@ impl<'a> Translator<'a, '_> {
             if number > 0 {
                 self.sign(",")?;
             }
-            let (at, value) = match argument {
-                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+            let (at, value) = match super::calls::argument_of(argument) {
+                Some(Argument::Named(name, value)) => {
                     named = true;
-                    self.token()?;
-                    self.token()?;
-                    (inputs.iter().position(|own| own.name.eq_ignore_ascii_case(&name.value)), value)
+                    // The name, and `=>` or `:=`.
+                    self.at += 2;
+                    (inputs.iter().position(|own| own.name.eq_ignore_ascii_case(name)), value)
                 }
-                argument => match super::calls::argument_of(argument) {
-                    Some(Argument::Value(value)) if !named => (Some(number), value),
-                    _ => return Err(unfit(self)),
-                },
+                Some(Argument::Value(value)) if !named => (Some(number), value),
+                _ => return Err(unfit(self)),
             };
             let value = self.expression(value)?;
             match at.and_then(|at| given.get_mut(at)) {

@@ -29,6 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod arms;
 mod arrays;
 mod binding;
 mod calls;
@@ -37,6 +38,7 @@ mod clauses;
 mod comparison;
 pub mod definition;
 mod distinct;
+mod equals;
 mod expression;
 mod indexes;
 mod inline;
@@ -47,6 +49,7 @@ mod names;
 mod numeric;
 mod objects;
 mod operand;
+mod ordered;
 mod out;
 mod outputs;
 mod own;
@@ -125,6 +128,10 @@ pub struct Item {
     counts: bool,
     /// Whether it is a decimal number or one of SQLite's.
     digits: Digits,
+    /// Of the arms that have a type there, what they have in common; `None` where none has one.
+    typed: Option<SqlType>,
+    /// In one of the arms stands a text that has no type by itself.
+    open: bool,
 }
 
 impl Item {
@@ -157,6 +164,11 @@ impl Item {
         for (known, other) in known.iter_mut().zip(arm) {
             known.counts |= other.counts;
             known.digits = known.digits.or(other.digits);
+            known.open |= other.open;
+            known.typed = match (known.typed, other.typed) {
+                (Some(one), Some(other)) => Some(types::shared(one, other)),
+                (one, other) => one.or(other),
+            };
         }
         for (known, other) in known.iter_mut().zip(arm).filter(|(known, _)| known.parameter.is_none()) {
             known.told = known.told.or(other.told);
@@ -253,11 +265,15 @@ struct Translator<'a, 'n> {
     is_table: bool,
     /// Whether the queries under way are tables, innermost last.
     tables: Vec<bool>,
-    /// Columns that some arms of a query give as decimal numbers and others as numbers of SQLite's, by where the query
-    /// begins: an earlier walk found them.
-    decimals: HashMap<usize, Vec<usize>>,
+    /// Columns whose arms must be brought to one type, by where the query begins: an earlier walk found them.
+    agreed: HashMap<usize, Vec<(usize, SqlType)>>,
     /// Those of the query under way, and how many queries stand around it.
-    decimal: Option<(usize, Vec<usize>)>,
+    agreement: Option<(usize, Vec<(usize, SqlType)>)>,
+    /// Equal values of the list under way are one, for it is that of a `DISTINCT` or of an arm: how many queries stand
+    /// around that list.
+    keyed: Option<usize>,
+    /// The list under way is that of a query which gives a row to a function: how many queries stand around that list.
+    row_of: Option<usize>,
     /// Indexes are written into the text: it is for the catalogue of now.
     by_index: bool,
     /// The hidden columns of indexes that the clause under way may use.
@@ -308,8 +324,8 @@ enum Stop {
     Error(SqlError),
     /// The tree has what this walk does not know: the text is left as it is.
     Unknown,
-    /// These columns of the query that begins here must be decimal numbers, which the walk finds out too late.
-    Again(usize, Vec<usize>),
+    /// These columns of the query that begins here must be of these types, which the walk finds out too late.
+    Again(usize, Vec<(usize, SqlType)>),
 }
 
 impl From<SqlError> for Stop {
@@ -441,14 +457,14 @@ fn walked(
         Purpose::Body(within) => Names::of_statement(catalog, tokens, within),
         Purpose::View(depth) => Names::of(catalog, tokens, depth, false),
     };
-    let mut decimals = HashMap::new();
+    let mut agreed = HashMap::new();
     loop {
         let mut walk = Translator::new(sql, tokens, &names, chosen);
         walk.inserts = tokens.iter().any(|token| token.is("INSERT"));
-        walk.decimals.clone_from(&decimals);
+        walk.agreed.clone_from(&agreed);
         match walk.whole(tree) {
             // Each time it is another query of the text.
-            Err(Stop::Again(at, columns)) if decimals.len() < WALKS_MAX => decimals.insert(at, columns),
+            Err(Stop::Again(at, columns)) if agreed.len() < WALKS_MAX => agreed.insert(at, columns),
             out => return walk.finish(out),
         };
     }
@@ -550,8 +566,10 @@ impl<'a, 'n> Translator<'a, 'n> {
             by_index: sql.len() <= limits::INDEXED_BYTES_MAX,
             is_table: false,
             tables: Vec::new(),
-            decimals: HashMap::new(),
-            decimal: None,
+            agreed: HashMap::new(),
+            agreement: None,
+            keyed: None,
+            row_of: None,
             hidden: Vec::new(),
             reads: Vec::new(),
             calls: Vec::new(),

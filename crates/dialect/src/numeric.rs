@@ -3,7 +3,8 @@
 //! A value of such a type is the text of the number. What is computed of it has a cast and a collation behind it:
 //! SQLite then compares, sorts and groups by the numbers, here and wherever a query around it reads the value.
 //!
-//! Literals with a point, and arithmetic of these and of integers alone, stay SQLite's floats.
+//! A literal with a point is such a number where it is computed with. Compared with a column of integers it stays
+//! SQLite's float: an index serves that.
 
 use pgcatalog::function::{self, Numeric, Spans};
 use sqltext::token::sql_literal;
@@ -57,19 +58,25 @@ impl Numbers {
             return Self::Spans(spans);
         }
         let first = parts.first();
-        let is_long = first.is_some_and(|part| part.ty == Some(SqlType::Int8));
-        if let (true, "sum" | "avg", Some(Numeric::Exact(function))) =
-            (is_long, name, function::numeric(name))
-        {
+        let known = function::numeric(name);
+        if let (Some(ty), Some(Numeric::Exact(function))) = (first.and_then(|part| part.ty), known)
             // The sum may need more than 64 bits, and the mean more digits than a float has.
+            && (name == "sum" && ty == SqlType::Int8 || name == "avg" && types::is_integer(ty))
+        {
             return Self::Exact(function);
         }
         let floats = parts.iter().any(|part| matches!(part.ty, Some(SqlType::Float4 | SqlType::Float8)));
-        let known = function::numeric(name);
+        let written = parts.iter().any(is_decimal) && parts.iter().all(is_exact_or_no_number);
+        // PostgreSQL has this one for decimal numbers alone.
+        let of_base = name == "log" && parts.len() == 2 && parts.iter().all(is_decimal_or_integer);
         match known {
-            Some(Numeric::Wide(function)) if !floats && parts.iter().all(is_exact_or_integer) => {
+            Some(Numeric::Exact(function)) if of_base => Self::Exact(function),
+            Some(Numeric::Wide(function)) if !floats && parts.iter().all(is_decimal_or_integer) => {
                 Self::Exact(function)
             }
+            Some(Numeric::Exact(function)) if written => Self::Exact(function),
+            Some(Numeric::Chosen) if written => Self::Chosen,
+            Some(Numeric::Text) if parts.first().is_some_and(is_decimal) => Self::Texts,
             _ if !parts.iter().any(is_exact) => Self::of_floats(name, parts),
             Some(Numeric::Exact(function) | Numeric::Wide(function)) if !floats => Self::Exact(function),
             Some(Numeric::Exact(_) | Numeric::Wide(_) | Numeric::Nearest) => Self::Nearest,
@@ -96,7 +103,7 @@ impl Numbers {
         match self {
             // The collation says which numbers are equal; the exact text does not have it.
             Self::Exact(_) | Self::Texts if distinct => part,
-            Self::Exact(_) | Self::Texts if is_exact(&part) => {
+            Self::Exact(_) | Self::Texts if is_decimal(&part) => {
                 let ty = part.ty;
                 exact(part).of_type(ty)
             }
@@ -145,8 +152,19 @@ pub(super) fn is_exact(out: &Out<'_>) -> bool {
     out.ty == Some(SqlType::Numeric) && !is_float(out)
 }
 
-fn is_exact_or_integer(out: &Out<'_>) -> bool {
-    is_exact(out) || out.ty.is_some_and(types::is_integer)
+/// Whether it is a decimal number to PostgreSQL, also where SQLite would compute a float.
+fn is_decimal(out: &Out<'_>) -> bool {
+    out.ty == Some(SqlType::Numeric)
+}
+
+/// Whether nothing in it can be a float.
+fn is_exact_or_no_number(out: &Out<'_>) -> bool {
+    let open = matches!(*out.form, Form::Literal(_) | Form::Parameter(_) | Form::Null);
+    is_decimal_or_integer(out) || open || out.ty.is_some_and(|ty| !ty.is_number() && ty != SqlType::Unknown)
+}
+
+fn is_decimal_or_integer(out: &Out<'_>) -> bool {
+    is_decimal(out) || out.ty.is_some_and(types::is_integer)
 }
 
 /// The text of an operand, for a function or cast around it.
@@ -158,6 +176,20 @@ pub(super) fn exact(out: Out<'_>) -> Out<'_> {
         Form::List(mut parts) if parts.len() == 1 => exact(parts.remove(0)),
         _ => out,
     }
+}
+
+/// Whether it is a literal with a point, or one too long for an integer.
+pub(super) fn is_literal(out: &Out<'_>) -> bool {
+    match &*out.form {
+        Form::Number(_) => true,
+        Form::List(parts) => parts.len() == 1 && is_literal(&parts[0]),
+        _ => false,
+    }
+}
+
+/// Such a literal as the text that it is; anything else as it is.
+pub(super) fn exact_literal(out: Out<'_>) -> Out<'_> {
+    if is_literal(&out) { exact(out) } else { out }
 }
 
 /// The same as SQLite has to see it, which compares it as a number.
@@ -338,10 +370,13 @@ fn operation(sign: &str) -> Option<&'static str> {
     })
 }
 
-/// Arithmetic of two sides, if one of them is exact and none is a float.
+/// Arithmetic of two sides, if one of them is a decimal number and none is a float.
 pub(super) fn computed<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option<Out<'a>> {
     let floats = |out: &Out<'_>| matches!(out.ty, Some(SqlType::Float4 | SqlType::Float8));
-    if (!is_exact(left) && !is_exact(right)) || floats(left) || floats(right) {
+    // Beside a literal, what nothing is known of may be a float.
+    let written = is_decimal_or_integer(left) && is_decimal_or_integer(right);
+    let exact_one = is_exact(left) || is_exact(right) || (written && (is_decimal(left) || is_decimal(right)));
+    if !exact_one || floats(left) || floats(right) {
         return None;
     }
     let function = operation(sign)?;
@@ -350,8 +385,8 @@ pub(super) fn computed<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Optio
 
 /// `a ^ b`: exact, if one side is a decimal number and none is a float.
 pub(super) fn power<'a>(left: Out<'a>, right: Out<'a>) -> Out<'a> {
-    let is_decimal = |out: &Out<'_>| is_exact(out) && out.parameter().is_none();
-    if !(is_decimal(&left) || is_decimal(&right)) || is_double(&left) || is_double(&right) {
+    let meant = |out: &Out<'_>| is_decimal(out) && out.parameter().is_none();
+    if !(meant(&left) || meant(&right)) || is_double(&left) || is_double(&right) {
         return call("power", [left, right]).typed(SqlType::Float8);
     }
     settled(call("numeric_power", [exact(left), exact(right)]))
@@ -392,6 +427,9 @@ pub(super) fn by_zero<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option
     Some(call(function, [left.clone(), right.clone()]))
 }
 
+/// The digits of the least integer of 64 bits.
+const LEAST_INTEGER: &str = "9223372036854775808";
+
 /// What a sign before it makes of it.
 pub(super) fn signed<'a>(sign: &str, inner: &Out<'a>, out: Out<'a>) -> Out<'a> {
     if sign == "-" && is_double(inner) && (!inner.is_literal() || inner.text().contains(NAN)) {
@@ -405,6 +443,8 @@ pub(super) fn signed<'a>(sign: &str, inner: &Out<'a>, out: Out<'a>) -> Out<'a> {
         return out;
     }
     match &*inner.form {
+        // The least integer is written as one that is too large, with a sign.
+        Form::Number(text) if sign == "-" && text == LEAST_INTEGER => out.typed(SqlType::Int8),
         Form::Number(text) if sign == "-" => out.formed(Form::Number(format!("-{text}"))),
         Form::Number(text) => out.formed(Form::Number(text.clone())),
         _ if is_float(inner) => out.formed(Form::Float),
@@ -494,7 +534,7 @@ pub(super) fn shown(out: Out<'_>) -> Out<'_> {
         shown.label = label;
         return shown;
     }
-    if is_exact(&out) || matches!(*out.form, Form::Number(_)) {
+    if is_exact(&out) || is_literal(&out) {
         return written(out);
     }
     if out.ty == Some(SqlType::Jsonb) {

@@ -37,8 +37,12 @@ struct Results {
     ty: Option<SqlType>,
     parameters: Vec<usize>,
     told: Vec<Told>,
-    /// One of them is a decimal number.
-    exact: bool,
+}
+
+/// A literal with all its digits and no exponent; as it is where it has more of them than a decimal number.
+fn digits_of(literal: &str) -> String {
+    let number = scalar::numeric::of_value(&Value::from(literal));
+    number.map_or_else(|_| literal.to_owned(), |number| number.text())
 }
 
 impl<'a> Translator<'a, '_> {
@@ -117,7 +121,7 @@ impl<'a> Translator<'a, '_> {
             Err(_) => SqlType::Numeric,
         };
         let out = self.taken(token).typed(ty).labelled("?column?");
-        if ty == SqlType::Numeric { out.formed(Form::Number(token.text.to_owned())) } else { out }
+        if ty == SqlType::Numeric { out.formed(Form::Number(digits_of(token.text))) } else { out }
     }
 
     /// Each parameter has its number: the pieces of a statement that writes are compiled apart.
@@ -402,24 +406,33 @@ impl<'a> Translator<'a, '_> {
             }
             whens = compared;
         }
+        let mut otherwise_words = Out::default();
+        let otherwise = match otherwise {
+            Some(otherwise) => {
+                self.pass_word("ELSE", &mut otherwise_words)?;
+                Some(self.result(otherwise, &mut results)?)
+            }
+            None => None,
+        };
+        let ty = types::common(&results.told).unwrap_or(SqlType::Text);
+        let exact = ty == SqlType::Numeric;
+        // Each with the digits that it is written with.
+        let digits = |result| if exact { numeric::exact_literal(result) } else { result };
         for (when, ([word, then], result)) in whens.into_iter().zip(thens) {
-            for part in [word, when, then, result] {
+            for part in [word, when, then, digits(result)] {
                 out.push(part);
             }
         }
         if let Some(otherwise) = otherwise {
-            self.pass_word("ELSE", &mut out)?;
-            out.push(self.result(otherwise, &mut results)?);
+            out.push(otherwise_words);
+            out.push(digits(otherwise));
         }
         self.pass_word("END", &mut out)?;
         for number in results.parameters {
             self.parameters.suggest(number, results.ty.unwrap_or(SqlType::Text));
         }
-        let ty = types::common(&results.told).unwrap_or(SqlType::Text);
-        if results.exact && ty == SqlType::Numeric {
+        if exact {
             out = numeric::settled(call("numeric_of", [out]));
-        } else if ty == SqlType::Numeric {
-            out = out.formed(Form::Float);
         }
         Ok(numeric::collated(out.typed(ty)).labelled("case"))
     }
@@ -431,7 +444,6 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut out, ty)?;
         }
         results.ty = results.ty.or(out.ty);
-        results.exact |= numeric::is_exact(&out);
         results.parameters.extend(out.parameter());
         results.told.push(Told::of(&out));
         Ok(out)

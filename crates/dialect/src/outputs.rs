@@ -7,6 +7,7 @@
 use sqltext::ast::{Expr, OrderByExpr};
 use sqltext::token::quoted_name;
 
+use super::equals::{has_spellings, keyed};
 use super::names::Found;
 use super::out::Out;
 use super::{Item, Step, Translator};
@@ -108,6 +109,18 @@ impl<'a> Translator<'a, '_> {
 
     /// A term of `GROUP BY`.
     pub(super) fn group_term(&mut self, term: &Expr, outputs: &[Output<'a>]) -> Step<Out<'a>> {
+        let place =
+            self.peek().filter(|_| matches!(term, Expr::Value(_))).and_then(|token| token.text.parse().ok());
+        if let Some(output) = outputs.iter().find(|output| output.place.is_some() && output.place == place)
+            && has_spellings(output.out.ty)
+        {
+            self.at += 1;
+            return Ok(keyed(output.out.clone()).meaning(Node::Other));
+        }
+        Ok(keyed(self.named_group_term(term, outputs)?))
+    }
+
+    fn named_group_term(&mut self, term: &Expr, outputs: &[Output<'a>]) -> Step<Out<'a>> {
         match bare_name(term) {
             Some(name) if self.is_no_input(name.0) => {
                 let found = self.output_named(name.0, outputs, Clause::Group)?.cloned();

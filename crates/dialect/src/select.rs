@@ -1,12 +1,13 @@
 //! `SELECT`: its list of columns, and what its `FROM` lists.
 
 use sqltext::ast::{
-    Expr, FunctionArg, JoinConstraint, JoinOperator, NamedWindowExpr, Select, SelectItem, TableAlias,
-    TableFactor, TableWithJoins,
+    Distinct, Expr, FunctionArg, GroupByExpr, JoinConstraint, JoinOperator, NamedWindowExpr, Select,
+    SelectItem, TableAlias, TableFactor, TableWithJoins,
 };
 use sqltext::token::{Kind, Token};
 
 use super::calls::{Argument, argument_of};
+use super::equals::keyed;
 use super::numeric::Digits;
 use super::out::{Form, Out};
 use super::outputs::Output;
@@ -59,11 +60,25 @@ impl<'a> Translator<'a, '_> {
         self.at = list;
         self.spread = Some(Spread::default());
         self.alone = self.rows_are_alone();
+        let around = self.keyed;
+        if matches!(select.distinct, Some(Distinct::Distinct)) {
+            self.keyed = Some(self.queries.len());
+        }
+        let group_alone = self.is_group_alone(select);
+        let named = self.columns_named;
         let Columns { items, listed, outputs, out: columns } = self.columns(&select.projection)?;
+        self.keyed = around;
         let spread = self.spread.take();
         self.add_arm(items);
         out.push(columns);
         let list_end = out.len();
+        if group_alone {
+            if self.columns_named > named {
+                let message = "a column of the list must stand in GROUP BY or in an aggregate function";
+                return Err(self.error_at(self.tokens.get(list).copied(), "42803", message));
+            }
+            out.push_str(" FROM (SELECT count(*)");
+        }
         self.then_tables(from, &mut out)?;
         if let Some(rows) = spread.and_then(|spread| spread.joined(!select.from.is_empty())) {
             out.push(rows);
@@ -81,6 +96,9 @@ impl<'a> Translator<'a, '_> {
             self.pass_word("HAVING", &mut out)?;
             out.push(self.condition(condition)?);
         }
+        if group_alone {
+            out.push_str(")");
+        }
         self.end_clause();
         self.windows(select, &mut out)?;
         let more = select.distinct.is_some() || select.having.is_some() || !select.named_window.is_empty();
@@ -91,6 +109,17 @@ impl<'a> Translator<'a, '_> {
         }
         (self.list_end, self.distinct_keys, self.outputs) = (list_end, distinct_keys, outputs);
         Ok(out)
+    }
+
+    /// Whether `HAVING` makes one group of all rows of which the list that is next shows nothing: SQLite wants to see
+    /// an aggregate there.
+    fn is_group_alone(&self, select: &Select) -> bool {
+        let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(terms, _) if terms.is_empty());
+        let list = &self.tokens[self.at..self.end_of_list()];
+        let is_aggregate = |pair: &[Token<'a>]| {
+            pair[1].is_sign("(") && function::kind(&unquoted(pair[0].text).to_ascii_lowercase()) == "a"
+        };
+        select.having.is_some() && !grouped && !list.windows(2).any(is_aggregate)
     }
 
     /// Whether the list that is next has no more than one call that gives rows.
@@ -158,7 +187,12 @@ impl<'a> Translator<'a, '_> {
             SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => return self.star_column(columns),
             SelectItem::ExprWithAliases { .. } => return Err(Stop::Unknown),
         };
-        let column = self.expression(expr)?;
+        let of_row = self.row_of == Some(self.queries.len());
+        let row = if of_row { self.whole_row(expr)? } else { None };
+        let column = match row {
+            Some(row) => row,
+            None => self.expression(expr)?,
+        };
         let renamed = if let Form::Renamed(name) = *column.form { Some(name) } else { None };
         let alias = if named { Some(self.alias_ahead()?) } else { None };
         let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number)?;
@@ -210,8 +244,11 @@ impl<'a> Translator<'a, '_> {
             Some(_) => column,
             None if self.inserts => column,
             None if self.queries.len() == 1 && objects::is_number(column.ty) => objects::shown(column),
-            None => self.decimal_column(number, column),
+            None => self.column_of_arms(number, column)?,
         };
+        if self.keyed == Some(self.queries.len()) {
+            column = keyed(column);
+        }
         let item = Item {
             star: false,
             columns: None,
@@ -222,6 +259,8 @@ impl<'a> Translator<'a, '_> {
             mixed: false,
             told: Told::of(&column),
             digits: Digits::of(&column),
+            typed: column.ty,
+            open: Told::of(&column).is_literal(),
             counts: self.queries.len() > 1 && indexes::counts(&column),
         };
         Ok((item, column))
@@ -663,18 +702,6 @@ impl<'a> Translator<'a, '_> {
             }
         }
         self.take_sign(")").then_some((unquoted(name.text), columns))
-    }
-
-    /// Expressions with commas between.
-    pub(super) fn separated<'e>(&mut self, list: impl IntoIterator<Item = &'e Expr>) -> Step<Out<'a>> {
-        let mut out = Out::default();
-        for (at, expr) in list.into_iter().enumerate() {
-            if at > 0 {
-                self.pass_sign(",", &mut out)?;
-            }
-            out.push(self.expression(expr)?);
-        }
-        Ok(out)
     }
 }
 

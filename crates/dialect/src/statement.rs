@@ -1,6 +1,5 @@
 //! Statements and queries: their clauses, in the order of the text.
 
-use pgcatalog::function::JSONB_COLLATION;
 use sqltext::ast::{
     Cte, Delete, Distinct, Expr, FromTable, GroupByExpr, Insert, LimitClause, OrderBy, OrderByExpr,
     OrderByKind, OrderBySort, Query, SetExpr, Statement, TableWithJoins, Update, UpdateTableFromKind, Values,
@@ -9,10 +8,10 @@ use sqltext::ast::{
 use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
-use super::binding::Binding;
 use super::clauses::ORDER_WORDS;
+use super::equals::sort_key;
 use super::numeric::Digits;
-use super::out::{Form, Out, call};
+use super::out::{Form, Out};
 use super::outputs::Output;
 use super::scope::{Relation, Source};
 use super::types::Told;
@@ -326,94 +325,6 @@ impl<'a> Translator<'a, '_> {
         Ok(())
     }
 
-    /// What a query is made of. The arms of `UNION` and its like are no recursion: there may be many.
-    fn body(&mut self, body: &SetExpr, common: Option<(&str, &[String])>) -> Step<Out<'a>> {
-        let mut arms = Vec::new();
-        let mut first = body;
-        while let SetExpr::SetOperation { left, right, .. } = first {
-            arms.push(&**right);
-            first = left;
-        }
-        let known = self.scopes.known();
-        let begin = self.at;
-        let around = self.decimal.take();
-        self.decimal = self.decimals.get(&begin).map(|columns| (self.queries.len(), columns.clone()));
-        let mut out = self.arm(first)?;
-        if let Some((name, columns)) = common.filter(|_| !arms.is_empty()) {
-            // The other arms may read what the first gives.
-            let items = self.queries.last().cloned().flatten().unwrap_or_default();
-            let source = self.source_of_items(&items, columns);
-            self.scopes.add_common(Relation::new(name.to_owned(), source));
-        }
-        while let Some(arm) = arms.pop() {
-            self.scopes.end(known);
-            self.pass_words(&["UNION", "EXCEPT", "INTERSECT", "ALL"], &mut out);
-            // What SQLite means without the word.
-            self.take_word("DISTINCT");
-            let columns = self.decimal.clone();
-            out.push(match arm {
-                SetExpr::SetOperation { .. } => self.body(arm, None)?,
-                arm => self.arm(arm)?,
-            });
-            self.decimal = columns;
-        }
-        self.decimal = around;
-        let both = self.columns_of_both();
-        if both.is_empty() || self.decimals.contains_key(&begin) {
-            return Ok(out);
-        }
-        Err(Stop::Again(begin, both))
-    }
-
-    /// The columns of the query under way that must be decimal numbers and are not in all of its arms.
-    fn columns_of_both(&self) -> Vec<usize> {
-        let is_table = self.tables.last().copied().unwrap_or(self.defines);
-        let items = self.queries.last().and_then(Option::as_ref);
-        let items = items.into_iter().flatten().enumerate();
-        items.filter(|(_, item)| item.digits.must_be_texts(is_table)).map(|(at, _)| at).collect()
-    }
-
-    /// A column of a row or an arm, a decimal number where the others are.
-    pub(super) fn decimal_column(&self, at: usize, column: Out<'a>) -> Out<'a> {
-        let wanted = self.decimal.as_ref().is_some_and(|(depth, columns)| {
-            *depth == self.queries.len() && columns.contains(&at) && !matches!(*column.form, Form::Null)
-        });
-        if numeric::is_exact(&column) {
-            let query = matches!(*column.form, Form::Query { .. });
-            return if query { numeric::settled_with_label(column) } else { column };
-        }
-        if !wanted {
-            return column;
-        }
-        let label = column.label.clone();
-        let mut column = numeric::settled(call("numeric_of", [numeric::exact(column)]));
-        column.label = label;
-        column
-    }
-
-    fn arm(&mut self, arm: &SetExpr) -> Step<Out<'a>> {
-        match arm {
-            SetExpr::Select(select) => match &select.distinct {
-                Some(Distinct::On(keys)) => self.first_rows(select, keys, None),
-                _ => self.select(select),
-            },
-            SetExpr::Values(values) => self.values(values).map(|(out, _)| out),
-            SetExpr::Query(query) => {
-                // SQLite has no parentheses around an arm.
-                if is_bare(query) {
-                    self.sign("(")?;
-                    let inner = self.arm(&query.body)?;
-                    self.sign(")")?;
-                    return Ok(inner);
-                }
-                let (inner, items) = self.query_in_parentheses(query)?;
-                self.add_arm(items);
-                Ok(inner.wrapped("SELECT * FROM ", ""))
-            }
-            _ => Err(Stop::Unknown),
-        }
-    }
-
     /// The words of `SELECT` before its list. The keys of `DISTINCT ON` are looked at when its tables are known.
     pub(super) fn distinct(&mut self, distinct: Option<&Distinct>, out: &mut Out<'a>) -> Step<()> {
         let Some(Distinct::On(_)) = distinct else {
@@ -486,14 +397,7 @@ impl<'a> Translator<'a, '_> {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            let mut by = self.order_term(term, outputs)?;
-            if by.ty == Some(SqlType::Interval) {
-                // What is stored is a text, which sorts otherwise.
-                by = call("interval_order", [by]);
-            } else if by.ty == Some(SqlType::Jsonb) {
-                by = by.left_of(Binding::Collate);
-                by.push_str(&format!(" COLLATE {JSONB_COLLATION}"));
-            }
+            let mut by = sort_key(self.order_term(term, outputs)?);
             let (descending, nulls) =
                 (matches!(term.options.sort, Some(OrderBySort::Desc)), term.options.nulls_first.is_some());
             nodes.push(Order { by: by.take_node(), descending, nulls });
@@ -504,7 +408,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// The rows of `VALUES`.
-    fn values(&mut self, values: &Values) -> Step<(Out<'a>, Vec<Vec<Node>>)> {
+    pub(super) fn values(&mut self, values: &Values) -> Step<(Out<'a>, Vec<Vec<Node>>)> {
         let mut rows = Vec::with_capacity(values.rows.len());
         let mut out = Out::default();
         self.pass_word("VALUES", &mut out)?;
@@ -519,9 +423,10 @@ impl<'a> Translator<'a, '_> {
                 self.assign_list(&mut row, &types)?;
                 row = Self::defaulted(row, targets);
             } else if let Form::List(parts) = &*row.form {
-                if self.decimal.is_some() {
-                    let parts = parts.iter().cloned().enumerate();
-                    let parts: Vec<Out<'a>> = parts.map(|(at, part)| self.decimal_column(at, part)).collect();
+                if self.agreement.is_some() || parts.iter().any(numeric::is_literal) {
+                    let parts = parts.clone().into_iter().enumerate();
+                    let parts: Vec<Out<'a>> =
+                        parts.map(|(at, part)| self.column_of_arms(at, part)).collect::<Step<_>>()?;
                     let mut out = Out::made("(", row.start());
                     out.push(Out::joined(parts.iter().cloned(), ","));
                     out.push_str(")");
@@ -539,27 +444,11 @@ impl<'a> Translator<'a, '_> {
         }
         Ok((out, rows))
     }
-
-    /// The columns of one more arm of the query that is under way.
-    pub(super) fn add_arm(&mut self, items: Vec<Item>) {
-        match self.queries.last_mut() {
-            Some(Some(known)) => Item::join_arm(known, &items),
-            Some(query) => *query = Some(items),
-            None => {}
-        }
-    }
 }
 
 /// The numbers of a `LIMIT`.
 fn limits<'e>(first: Option<&'e Expr>, tail: &'e Tail) -> Option<(&'e Expr, Option<&'e Expr>)> {
     first.map(|first| (first, tail.second_limit.as_ref()))
-}
-
-/// Whether a query is one `SELECT` without anything behind it.
-fn is_bare(query: &Query) -> bool {
-    let arm = matches!(&*query.body, SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Query(_));
-    let behind = query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
-    arm && !behind && query.with.is_none() && query.locks.is_empty()
 }
 
 fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {
@@ -573,6 +462,8 @@ fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {
         mixed: false,
         told: Told::of(part),
         digits: Digits::of(part),
+        typed: part.ty,
+        open: Told::of(part).is_literal(),
         counts: super::indexes::counts(part),
     }
 }

@@ -115,7 +115,12 @@ fn part_of_type(out: Out<'_>) -> Out<'_> {
 
 /// An element of an array.
 pub(super) fn array_part(out: Out<'_>) -> Out<'_> {
-    if out.ty == Some(SqlType::Bool) { json_truth(out) } else { out }
+    let start = out.start();
+    match &*out.form {
+        Form::Number(digits) => Out::made(format!("json('{digits}')"), start).typed(SqlType::Numeric),
+        _ if out.ty == Some(SqlType::Bool) => json_truth(out),
+        _ => out,
+    }
 }
 
 /// A truth as JSON has it.

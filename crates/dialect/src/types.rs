@@ -91,6 +91,11 @@ impl Told {
         self.literal || self.ty.is_some_and(is_text)
     }
 
+    /// Whether it is a text that has no type by itself.
+    pub(super) fn is_literal(self) -> bool {
+        self.literal && self.ty.is_none()
+    }
+
     pub(super) fn is_json(self) -> bool {
         matches!(self.ty, Some(SqlType::Json | SqlType::Jsonb))
     }
@@ -122,7 +127,7 @@ pub(super) fn common(values: &[Told]) -> Option<SqlType> {
 }
 
 /// The wider of two numbers or moments; text, as which everything can be told, where they have nothing in common.
-fn shared(left: SqlType, right: SqlType) -> SqlType {
+pub(super) fn shared(left: SqlType, right: SqlType) -> SqlType {
     let number = |ty| arithmetic(Some(ty), Some(ty)).is_some();
     match (left, right) {
         _ if left == right || left.is_array() || widens(right, left) => left,

@@ -27,6 +27,8 @@ pub const QUALIFIED_BYTES_MAX: usize = 512;
 pub const LIKE_PATTERN_KEPT_BYTES: usize = 1 << 10;
 /// Digits of a power of a decimal number before it is rounded: more would take milliseconds to multiply.
 pub const POWER_DIGITS_MAX: u64 = 20_000;
+/// Digits before the point of a power of e of a decimal number: more would take milliseconds to sum up.
+pub const EXPONENTIAL_DIGITS_MAX: f64 = 1_000.0;
 /// Rows that one look at `sqlcached_prefixes` or `sqlcached_largest` reads: a share of the whole is then right to a
 /// hundredth, and the look takes some milliseconds whatever the table has.
 pub const SAMPLE_ROWS: usize = 16 << 10;

@@ -139,6 +139,10 @@ impl Dialect for Sql {
         true
     }
 
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
+    }
+
     fn supports_group_by_expr(&self) -> bool {
         true
     }

@@ -144,7 +144,7 @@ pub(super) fn text(values: &[Value], at: usize) -> Result<String, SqlError> {
 }
 
 /// Bytes of a text or of bytes.
-fn length_of(value: Option<&Value>) -> usize {
+pub(super) fn length_of(value: Option<&Value>) -> usize {
     match value {
         Some(Value::Text(text)) => text.len(),
         Some(Value::Blob(bytes)) => bytes.len(),

@@ -14,9 +14,11 @@ mod maths;
 mod moment;
 mod more;
 mod numeric;
+mod ordered;
 mod patch;
 mod pattern;
 mod search;
+mod series;
 mod shown;
 mod span;
 mod spread;
@@ -36,13 +38,18 @@ pub use def::{Caller, Now, Numeric, Returns, Spans};
 use def::{FunctionDef, Run, Source};
 pub use json::each_json;
 pub(crate) use jsonb::{Member, json_elements, json_members, json_value_text};
+pub use moment::bare_word;
 pub(crate) use moment::moment_series;
 pub use numeric::Sum;
+pub use ordered::is_ordered;
 pub(crate) use pattern::{regexp_matches, regexp_parts};
 pub(crate) use text::text_parts;
 
 /// The collation by which `jsonb` values sort as PostgreSQL sorts them.
 pub const JSONB_COLLATION: &str = "sqlcached_jsonb";
+
+/// The collation by which intervals are equal that are equally long.
+pub const INTERVAL_COLLATION: &str = "sqlcached_interval";
 
 /// Tables that are functions.
 pub const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
@@ -67,6 +74,7 @@ const GROUPS: &[(&str, &[FunctionDef])] = &[
     ("JSON", builtin::JSON_FUNCTIONS),
     ("Groups", builtin::GROUPS),
     ("Groups, PostgreSQL's", spread::FUNCTIONS),
+    ("Groups in an order", ordered::FUNCTIONS),
     ("Windows", builtin::WINDOWS),
 ];
 
@@ -239,6 +247,16 @@ pub fn takes(name: &str, count: usize) -> bool {
     }
 }
 
+/// The names of a function's parameters, and how many of them must be given at least; `None`: they have none.
+pub fn parameters(name: &str) -> Option<(Vec<&'static str>, usize)> {
+    let def = find(name)?;
+    let Source::Own(_, fewest, most) = def.source else { return None };
+    let names = def.arguments.trim_start_matches('(').trim_end_matches(')').split(',').map(str::trim);
+    let names: Vec<&str> = names.collect();
+    let all_are_named = usize::try_from(most).is_ok_and(|most| most == names.len());
+    all_are_named.then(|| (names, usize::try_from(fewest).unwrap_or(0)))
+}
+
 /// The types of a function's first arguments.
 pub fn argument_types(name: &str) -> &'static [SqlType] {
     if name.starts_with("pg_") && name.contains("advisory_") {
@@ -280,6 +298,7 @@ pub fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<()
     connection.create_collation(JSONB_COLLATION, jsonb::collate)?;
     numeric::register(connection, caller)?;
     spread::register(connection, caller)?;
+    ordered::register(connection, caller)?;
     float::register(connection, caller)?;
     span::register(connection, caller)?;
     for (name, ty) in cast::all() {

@@ -106,11 +106,13 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "the time of day, as `CURRENT_DATE`", "LOCALTIME = now()::time"),
     clock("localtimestamp", Timestamp, |now, _| on_clock(now, Timestamp),
         "the date and the time of day, as `CURRENT_DATE`", "LOCALTIMESTAMP = now()::timestamp"),
+    own("make_interval", "(years, months, weeks, days, hours, mins, secs)", ty(SqlType::Interval), &[Int4, Int4, Int4, Int4, Int4, Int4, Float8], Source::Own(make_interval, 0, 7),
+        "a span of its parts; what is left out is 0", "make_interval(days => 2, hours => 3)", "2 days 03:00:00").numeric(Numeric::Nearest),
     own("make_date", "(year, month, day)", ty(Date), &[Int4, Int4, Int4], Source::Own(make_date, 3, 3),
         "a date of its parts", "make_date(2026, 11, 21)", "2026-11-21"),
-    own("make_time", "(hour, minute, second)", ty(SqlType::Time), &[Int4, Int4, Float8], Source::Own(make_time, 3, 3),
+    own("make_time", "(hour, min, sec)", ty(SqlType::Time), &[Int4, Int4, Float8], Source::Own(make_time, 3, 3),
         "a time of day of its parts", "make_time(20, 5, 1.5)", "20:05:01.5").numeric(Numeric::Nearest),
-    own("make_timestamp", "(year, month, day, hour, minute, second)", ty(Timestamp), &[Int4, Int4, Int4, Int4, Int4, Float8], Source::Own(make_timestamp, 6, 6),
+    own("make_timestamp", "(year, month, mday, hour, min, sec)", ty(Timestamp), &[Int4, Int4, Int4, Int4, Int4, Float8], Source::Own(make_timestamp, 6, 6),
         "a moment of its parts", "make_timestamp(2026, 11, 21, 20, 5, 1.5)", "2026-11-21 20:05:01.5").numeric(Numeric::Nearest),
     own("moment_minus", "(moment, moment or interval)", ty(SqlType::Interval), &[], Source::Own(minus, 2, 2),
         "what `-` is where a side is a moment", "'2026-11-21'::date - '2026-11-01'::date", "20"),
@@ -552,6 +554,25 @@ fn make_date(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     Ok(Value::Text(moment::date(&text)?))
 }
 
+fn make_interval(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let field = |at: usize| Ok::<_, SqlError>(integer(values, at)?.unwrap_or(0));
+    let beyond = || SqlError::new("22008", "interval out of range");
+    let part = if values.len() > 6 { (real(values, 6)? * 1e6).round_ties_even() } else { 0.0 };
+    if part.is_nan() || part.abs() >= SPAN_US_MAX {
+        return Err(beyond());
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
+    let part = part as i64;
+    // PostgreSQL has 32 bits for these.
+    let narrow = |count: i64| i32::try_from(count).ok().map(i64::from);
+    let whole = |unit: i64, count: i64, rest: i64| unit.checked_mul(count)?.checked_add(rest);
+    let months = whole(12, field(0)?, field(1)?).and_then(narrow);
+    let days = whole(7, field(2)?, field(3)?).and_then(narrow);
+    let us = whole(60, field(4)?, field(5)?).and_then(|minutes| whole(60_000_000, minutes, part));
+    let (Some(months), Some(days), Some(us)) = (months, days, us) else { return Err(beyond()) };
+    Ok(Value::Text(Interval { months, days, us }.write()))
+}
+
 fn make_timestamp(now: Now, values: &[Value]) -> Result<Value, SqlError> {
     let Value::Text(date) = make_date(now, values)? else { return Ok(Value::Null) };
     let (hour, minute) = (integer(values, 3)?.unwrap_or(0), integer(values, 4)?.unwrap_or(0));
@@ -597,13 +618,18 @@ fn timezone_away(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     }
 }
 
+/// A word without the blanks and signs around it, which mean nothing there: `now()` is `now`.
+pub fn bare_word(text: &str) -> &str {
+    text.trim_matches(|sign: char| sign.is_ascii_whitespace() || matches!(sign, '(' | ')' | ','))
+}
+
 /// `now`, `today`, `tomorrow` and `yesterday`, which a cast takes.
 pub(super) fn of_word(now: Now, word: &str) -> Option<String> {
     // A day begins where the session is.
     let (ahead, zone) = (zone::current().map_or(0, |zone| zone.ahead(now.us)), zone::current());
     let midnight = (now.us + ahead).div_euclid(DAY_US) * DAY_US;
     let at = |local: i64| zone.map_or(local, |zone| zone.to_utc(local));
-    let us = match word.trim().to_ascii_lowercase().as_str() {
+    let us = match bare_word(word).to_ascii_lowercase().as_str() {
         "now" => now.us,
         "today" => at(midnight),
         "tomorrow" => at(midnight + DAY_US),

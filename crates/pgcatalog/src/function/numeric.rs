@@ -12,7 +12,7 @@ use store::scalar::numeric::{self, DIGITS_MAX, Modifier, Number, Special};
 use store::value::Value;
 
 use super::def::{Caller, FunctionDef, Now, Numeric, Returns, Source, integer};
-use super::digits;
+use super::{digits, series};
 use crate::limits::POWER_DIGITS_MAX;
 
 const NUMERIC: Returns = Returns::Type(SqlType::Numeric);
@@ -70,8 +70,14 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("numeric_fit", "(value, precision, scale)", Source::Own(fit, 3, 3),
         "what `value::numeric(precision, scale)` is", "'1.005'::numeric(10, 2)", "1.01"),
     own("numeric_power", "(a, exponent)", Source::Own(power, 2, 2),
-        "what `power(a, exponent)` is; exact where the exponent is a whole number", "power(2::numeric, 3)",
+        "what `power(a, exponent)` is", "power(2::numeric, 3)",
         "8.0000000000000000"),
+    own("numeric_exp", "(a)", Source::Own(|_, v| series::exponential(v), 1, 1),
+        "what `exp(a)` is", "exp(1.0)", "2.7182818284590452"),
+    own("numeric_ln", "(a)", Source::Own(|_, v| series::natural(v), 1, 1),
+        "what `ln(a)` is", "ln(2.0)", "0.6931471805599453"),
+    own("numeric_log", "(a) or (base, a)", Source::Own(|_, v| series::logarithm(v), 1, 2),
+        "what `log(a)`, of base 10, and `log(base, a)` are", "log(2.0, 64.0)", "6.0000000000000000"),
     own("numeric_sqrt", "(a)", Source::Own(square_root, 1, 1),
         "what `sqrt(a)` is", "sqrt(2::numeric)", "1.414213562373095"),
     own("numeric_greatest", "(a, ...)", Source::Raw(|_, v| extreme(v, Ordering::Greater), -1, -1, false),
@@ -93,12 +99,12 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
 ];
 
 /// An argument as a decimal number.
-fn number(values: &[Value], at: usize) -> Result<Number, SqlError> {
+pub(super) fn number(values: &[Value], at: usize) -> Result<Number, SqlError> {
     Ok(numeric::of_value(values.get(at).unwrap_or(&Value::Null))?)
 }
 
 /// A number as a text with all its digits.
-fn shown(number: &Number) -> Result<Value, SqlError> {
+pub(super) fn shown(number: &Number) -> Result<Value, SqlError> {
     if let Number::Finite(number) = number {
         let scale = number.fractional_digit_count();
         let digits = i64::try_from(number.digits()).unwrap_or(i64::MAX);
@@ -109,7 +115,7 @@ fn shown(number: &Number) -> Result<Value, SqlError> {
     Ok(Value::Text(number.text()))
 }
 
-fn overflow() -> SqlError {
+pub(super) fn overflow() -> SqlError {
     SqlError::new(state::OUT_OF_RANGE, "value overflows numeric format")
 }
 
@@ -257,11 +263,11 @@ fn extreme(values: &[Value], wanted: Ordering) -> Result<Value, SqlError> {
 }
 
 /// The significant digits that results have at least, where their number is not known otherwise.
-const SIGNIFICANT_MIN: i64 = 16;
+pub(super) const SIGNIFICANT_MIN: i64 = 16;
 /// PostgreSQL's numbers consist of groups of so many digits, by which it counts significant ones.
 const GROUP: i64 = 4;
 
-/// A power. Of whole exponents it is exact, and then rounded; others are computed in floats.
+/// A power. Of whole exponents it is exact, and then rounded; others have as many digits as PostgreSQL gives them.
 fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (base, exponent) = match (number(values, 0)?, number(values, 1)?) {
         (Number::Finite(base), Number::Finite(exponent)) => (base, exponent),
@@ -280,7 +286,7 @@ fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         if base.is_negative() {
             return Err(complex());
         }
-        return shown(&numeric::of_real(float(&Number::Finite(base)).powf(float(&Number::Finite(exponent)))));
+        return shown(&Number::Finite(series::power(&base, &exponent)?));
     };
     let digits = base.digits().max(1).saturating_mul(whole.unsigned_abs());
     if digits > POWER_DIGITS_MAX && !base.abs().is_one() {
@@ -327,12 +333,12 @@ fn negative_root() -> SqlError {
 }
 
 /// The number as `digits` units of the power of ten that `scale` says.
-fn units(number: &BigDecimal, scale: i64) -> BigInt {
+pub(super) fn units(number: &BigDecimal, scale: i64) -> BigInt {
     number.with_scale(scale).into_bigint_and_scale().0
 }
 
 /// The quotient with so many digits behind the point, the last one rounded.
-fn divided(a: &BigDecimal, b: &BigDecimal, scale: i64) -> Result<BigDecimal, SqlError> {
+pub(super) fn divided(a: &BigDecimal, b: &BigDecimal, scale: i64) -> Result<BigDecimal, SqlError> {
     if b.is_zero() {
         return Err(division_by_zero());
     }

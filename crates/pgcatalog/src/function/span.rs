@@ -3,6 +3,7 @@
 //! A span is stored as the text that it is written as, and texts have another order and no sum. So a sum is computed
 //! here, and what looks for the longest or the shortest is given keys that sort as spans do.
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 use sqlite::{Aggregate, Arguments, Connection};
@@ -120,8 +121,17 @@ impl<C: Caller> Aggregate for Spans<C> {
     }
 }
 
-/// Makes the connection know the aggregates.
+/// How long two spans are beside each other. What is no span, which no column holds, sorts behind by its text.
+pub(super) fn collate(left: &str, right: &str) -> Ordering {
+    let order = |text: &str| Interval::parse(text).map_or(i64::MAX, Interval::order);
+    let is_span = |text: &str| Interval::parse(text).is_ok();
+    let texts = || if is_span(left) && is_span(right) { Ordering::Equal } else { left.cmp(right) };
+    order(left).cmp(&order(right)).then_with(texts)
+}
+
+/// Makes the connection know the aggregates and the order.
 pub(super) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<(), SqlError> {
+    connection.create_collation(super::INTERVAL_COLLATION, collate)?;
     for (name, mean) in [("interval_sum", false), ("interval_avg", true)] {
         let caller = Rc::clone(caller);
         let made = move || Spans { mean, caller: Rc::clone(&caller), sum: Interval::default(), count: 0 };

@@ -9,10 +9,13 @@ use crate::harness::{config, daemon_with};
 use crate::pg::Pg;
 
 const FILES: &[(&str, &str)] = &[
+    ("arms.txt", include_str!("answers/arms.txt")),
     ("comparisons.txt", include_str!("answers/comparisons.txt")),
     ("catalogue.txt", include_str!("answers/catalogue.txt")),
+    ("decimals.txt", include_str!("answers/decimals.txt")),
     ("distinct.txt", include_str!("answers/distinct.txt")),
     ("forms.txt", include_str!("answers/forms.txt")),
+    ("groups.txt", include_str!("answers/groups.txt")),
     ("json.txt", include_str!("answers/json.txt")),
     ("lateral.txt", include_str!("answers/lateral.txt")),
     ("moments.txt", include_str!("answers/moments.txt")),

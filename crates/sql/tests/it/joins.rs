@@ -254,8 +254,11 @@ fn mirrored(db: &mut Db) -> Native {
 
 /// Rows as text in an order of their own. A float that sums up many numbers has its last digits from their order.
 fn comparable(rows: &[Vec<Value>]) -> Vec<String> {
+    // A mean of integers is a decimal number here, and a float to SQLite.
+    let decimal = |text: &str| text.parse::<f64>().ok().filter(|_| text.contains('.') || text.len() > 16);
     let shown = |value: &Value| match value {
         Value::Real(real) => format!("{real:.9e}"),
+        Value::Text(text) if let Some(number) = decimal(text) => format!("{number:.9e}"),
         other => format!("{other:?}"),
     };
     let mut rows: Vec<String> =

@@ -279,7 +279,7 @@ CREATE FUNCTION nothing(a INT) RETURNS void LANGUAGE sql AS 'UPDATE account SET 
     for (sql, names, expected) in [
         ("CALL move(30, 1, NULL)", "amount,rest", "30,70"),
         ("CALL move(payer => 1, rest => NULL, amount => 5)", "amount,rest", "5,65"),
-        ("SELECT * FROM both(3)", "twice,half", "6,1.5"),
+        ("SELECT * FROM both(3)", "twice,half", "6,1.5000000000000000"),
         ("SELECT one(4)", "one", "8"),
         ("SELECT one(4) AS eight", "eight", "8"),
         ("SELECT * FROM one(4)", "twice", "8"),

@@ -26,7 +26,7 @@ impl World {
     pub(crate) fn expression(&mut self, scope: &[usize], depth: u32) -> String {
         let column = self.plain_column_of(scope);
         if depth == 0 {
-            return if self.rng.u32(0..3) == 0 { self.any_value() } else { column };
+            return if self.rng.u32(0..3) == 0 { self.listed_value() } else { column };
         }
         let (left, right) = (self.expression(scope, depth - 1), self.expression(scope, depth - 1));
         match self.rng.u32(0..16) {
@@ -70,7 +70,9 @@ impl World {
             let names = table.qualified();
             table.columns.iter().zip(&names).any(|(column, name)| name == operand && is_number(column))
         };
-        let number = operand.parse::<f64>().is_ok() || scope.iter().any(|&at| of_table(&self.tables[at]));
+        let number = operand.parse::<f64>().is_ok()
+            || operand.starts_with("CAST(") && operand.ends_with(" AS REAL)")
+            || scope.iter().any(|&at| of_table(&self.tables[at]));
         if number { operand.to_owned() } else { format!("CAST({operand} AS INTEGER)") }
     }
 
@@ -83,7 +85,7 @@ impl World {
         let plain: Vec<usize> = plain.collect();
         match self.rng.choice(&plain) {
             Some(&column) => self.tables[at].qualified()[column].clone(),
-            None => self.any_value(),
+            None => self.listed_value(),
         }
     }
 

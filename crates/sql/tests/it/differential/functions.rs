@@ -15,7 +15,7 @@ impl World {
     }
 
     fn argument(&mut self, scope: &[usize]) -> String {
-        if self.rng.u32(0..3) == 0 { self.any_value() } else { self.plain_column_of(scope) }
+        if self.rng.u32(0..3) == 0 { self.listed_value() } else { self.plain_column_of(scope) }
     }
 
     fn call_of_text(&mut self, scope: &[usize]) -> String {

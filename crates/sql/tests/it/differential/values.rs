@@ -119,7 +119,8 @@ impl World {
         if self.rng.u32(0..12) == 0 { "NULL".to_owned() } else { self.literal(kind) }
     }
 
-    /// A value in a list that a query reads: numbers with a fraction are floats there if they are told to be.
+    /// A value that is computed with, or in a list that a query reads: numbers with a fraction are floats there if they
+    /// are told to be.
     pub(crate) fn listed_value(&mut self) -> String {
         listed(self.any_value())
     }
