@@ -10,7 +10,7 @@ use super::binding::Binding;
 use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call, served_call};
 use super::structures::array_part;
-use super::{Step, Translator, types};
+use super::{Step, Translator, numeric, types};
 use sqltext::error::state;
 
 impl<'a> Translator<'a, '_> {
@@ -52,6 +52,14 @@ impl<'a> Translator<'a, '_> {
             && !parts.is_empty()
         {
             return self.among(left, parts.clone(), negated, from);
+        }
+        if is_numeric(&list) {
+            return self.compared_with_each(
+                &left,
+                list,
+                (operator, if negated { "<>" } else { "=" }),
+                negated,
+            );
         }
         if !negated && is_stored(&list) && left.ty.is_none_or(|ty| list.ty == ty.array()) {
             return Ok(served_call("array_has", [list, left]));
@@ -125,7 +133,16 @@ impl<'a> Translator<'a, '_> {
             let ty = array.ty.filter(|ty| ty.is_array() && !is_open(array));
             Out::default().of_type(ty.map(SqlType::scalar))
         };
-        self.check_elements(&element(left), operator, &element(right))
+        let (ours, theirs) = (element(left), element(right));
+        // An element is found by what is written: `1` is not `1.0`.
+        let apart = |ours: SqlType, theirs: SqlType| {
+            let numbers = ours.is_number() && theirs.is_number();
+            numbers && ours != theirs && !(types::is_integer(ours) && types::is_integer(theirs))
+        };
+        if ours.ty.zip(theirs.ty).is_some_and(|(ours, theirs)| apart(ours, theirs)) {
+            return Err(self.no_operator(left, operator, right));
+        }
+        self.check_elements(&ours, operator, &theirs)
     }
 
     /// `left [NOT] LIKE ANY (...)` or `ALL (...)`, from the parenthesis on.
@@ -157,10 +174,12 @@ impl<'a> Translator<'a, '_> {
             return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
         }
         let element = Out::made("elements.value", operator.start);
-        let element = match Pattern::of(operator) {
-            Some(kind) => kind.meant(element, None),
-            None => element,
-        };
+        let (mut left, mut element) = (left.clone(), element);
+        if let Some(kind) = Pattern::of(operator) {
+            element = kind.meant(element, None);
+        } else if is_numeric(&list) {
+            (left, element) = (numeric::decimal(left), numeric::settled(element));
+        }
         let holds = format!("(side.one {sign} {})", element.text());
         // The first element by which it is decided; else one of which nothing is known.
         let (decided, answer, otherwise) =
@@ -170,11 +189,27 @@ impl<'a> Translator<'a, '_> {
         out.push_str(&format!(" WHEN {decided} THEN {answer}"));
         out.push_str(&format!(" WHEN count(elements.key) > count{holds} THEN NULL ELSE {otherwise} END"));
         out.push_str(" FROM (SELECT");
-        out.push(left.clone().wrapped("(", ")"));
+        out.push(left.wrapped("(", ")"));
         out.push_str(" AS one,");
         out.push(as_array(list).wrapped("(", ")"));
         out.push_str(" AS list) AS side LEFT JOIN json_each(side.list) AS elements)");
         Ok(out)
+    }
+
+    /// Two sides that are compared as wholes: of a decimal number within an array one has several spellings.
+    pub(super) fn same_spelling(&mut self, sides: [Out<'a>; 2]) -> Step<[Out<'a>; 2]> {
+        let of_arrays = |side: &Out<'a>| side.ty.is_none_or(|ty| ty.is_array() && ty.scalar().is_number());
+        if !sides.iter().any(is_numeric) || !sides.iter().all(of_arrays) {
+            return Ok(sides);
+        }
+        let [mut left, mut right] = sides;
+        for side in [&mut left, &mut right] {
+            self.suggest_array(side, SqlType::Numeric)?;
+        }
+        Ok([left, right].map(|side| {
+            let ty = side.ty;
+            call("numeric_array_key", [side]).of_type(ty)
+        }))
     }
 
     /// Tells the type of an array's elements.
@@ -259,7 +294,9 @@ impl<'a> Translator<'a, '_> {
         for side in [&mut left, &mut right] {
             self.suggest_array(side, array.scalar())?;
         }
-        Ok(served_call("array_overlaps", [left, right]).typed(SqlType::Bool).labelled("?column?"))
+        Ok(served_call("array_overlaps", self.same_spelling([left, right])?)
+            .typed(SqlType::Bool)
+            .labelled("?column?"))
     }
 
     /// `[n]` behind an array; PostgreSQL counts from 1.
@@ -293,6 +330,11 @@ impl<'a> Translator<'a, '_> {
         out.label = label;
         Ok(out)
     }
+}
+
+/// Whether it is an array of decimal numbers.
+fn is_numeric(out: &Out<'_>) -> bool {
+    out.ty.is_some_and(|ty| ty.is_array() && ty.scalar() == SqlType::Numeric)
 }
 
 /// Whether it is a column of arrays whose elements an index may have.

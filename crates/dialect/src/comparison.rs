@@ -40,7 +40,8 @@ impl<'a> Translator<'a, '_> {
 
     /// Two sides that are compared: each learns from the other.
     pub(super) fn agreed(&mut self, left: Out<'a>, right: Out<'a>) -> Step<[Out<'a>; 2]> {
-        let (mut left, mut right) = structures::side_by_side(query_alone(left), query_alone(right));
+        let [left, right] = self.same_spelling([query_alone(left), query_alone(right)])?;
+        let (mut left, mut right) = structures::side_by_side(left, right);
         // Two values in parentheses are values, not rows.
         if let (Form::List(ours), Form::List(theirs)) = (&*left.form, &*right.form)
             && ours.len().max(theirs.len()) > 1
@@ -291,6 +292,7 @@ impl<'a> Translator<'a, '_> {
             left = self.beside_number(left, &exact)?;
         }
         self.decimal_list(&mut list, &left)?;
+        whole_numbers(&mut list, &left);
         Ok(listed(left, list, negated, from))
     }
 
@@ -384,6 +386,16 @@ impl<'a> Translator<'a, '_> {
             _ => Ok(numeric::compared(side, other)),
         }
     }
+}
+
+/// The parts of a list beside an integer: those that are whole numbers are integers, however they are written.
+fn whole_numbers<'a>(list: &mut Out<'a>, left: &Out<'a>) {
+    let Form::List(parts) = &*list.form else { return };
+    if !left.ty.is_some_and(types::is_integer) || !parts.iter().any(numeric::is_literal) {
+        return;
+    }
+    let parts = parts.iter().map(|part| numeric::compared(part.clone(), left)).collect();
+    *list = row_of(parts, list.start()).of_type(list.ty);
 }
 
 /// A query without more parentheses around it than its own.

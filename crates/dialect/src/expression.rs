@@ -419,7 +419,9 @@ impl<'a> Translator<'a, '_> {
         for side in [&mut whole, &mut part] {
             self.suggest_array(side, array.scalar())?;
         }
-        Ok(served_call("array_contains", [whole, part]).typed(SqlType::Bool).labelled("?column?"))
+        Ok(served_call("array_contains", self.same_spelling([whole, part])?)
+            .typed(SqlType::Bool)
+            .labelled("?column?"))
     }
 
     /// `+`, `-`, `*`, `/` and `%`, of numbers and of moments.
@@ -459,8 +461,8 @@ impl<'a> Translator<'a, '_> {
         Ok(if sign == "%" { out } else { numeric::fitted(out) })
     }
 
-    /// A side of an operator whose other side is of this type: a text is a number of it.
-    fn number_beside(&mut self, side: &mut Out<'a>, ty: SqlType) -> Step<()> {
+    /// A side of an operator whose other side is of this type, or an element of an array of it: a text is a number.
+    pub(super) fn number_beside(&mut self, side: &mut Out<'a>, ty: SqlType) -> Step<()> {
         if let Form::Literal(text) = &*side.form
             && ty.is_number()
         {

@@ -317,6 +317,12 @@ pub(super) fn rounded(out: Out<'_>) -> Out<'_> {
     }
 }
 
+/// The integer that a literal with a point is: a float may be another one.
+fn integer_of(digits: &str) -> Option<i64> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    whole.parse().ok().filter(|_| fraction.bytes().all(|digit| digit == b'0'))
+}
+
 /// The text of a number, which is a literal, as a literal of the nearest integer.
 fn integer_literal<'a>(digits: &Out<'a>, start: usize) -> Option<Out<'a>> {
     let text = digits.text();
@@ -461,6 +467,12 @@ pub(super) fn signed<'a>(sign: &str, inner: &Out<'a>, out: Out<'a>) -> Out<'a> {
 pub(super) fn compared<'a>(side: Out<'a>, other: &Out<'_>) -> Out<'a> {
     if is_exact(&side) && is_double(other) {
         return call("cast_float8", [exact(side)]).typed(SqlType::Float8);
+    }
+    if let (Form::Number(digits), Some(ty)) = (&*side.form, other.ty)
+        && types::is_integer(ty)
+        && let Some(integer) = integer_of(digits)
+    {
+        return Out::made(integer.to_string(), side.start()).typed(SqlType::Int8);
     }
     let open = side.ty.is_none() || side.is_literal() || side.parameter().is_some();
     let number = types::arithmetic(side.ty, side.ty).is_some();

@@ -540,7 +540,7 @@ impl<'a> Translator<'a, '_> {
         let Form::Array(parts) = &*array.form else { return Ok(()) };
         let (mut parts, from) = (parts.clone(), array.start());
         for part in &mut parts {
-            self.suggest(part, ty)?;
+            self.number_beside(part, ty)?;
         }
         let label = array.label.take();
         *array = super::arrays::array_of(parts, from).of_type(ty.array());

@@ -115,19 +115,26 @@ impl<'de> Visitor<'de> for Tree {
 
 /// Whether every part of the second is found in the first, at the same place; an array's elements at any.
 pub(super) fn contains(whole: &Json, part: &Json) -> Result<bool, SqlError> {
+    match (whole, part) {
+        (Json::Array(whole), part) if !part.is_object() && !part.is_array() => among(whole, part),
+        _ => has(whole, part),
+    }
+}
+
+/// The same of what stands within: only the array around all contains a value that is none.
+fn has(whole: &Json, part: &Json) -> Result<bool, SqlError> {
     meter::work(NODE_UNITS)?;
     match (whole, part) {
         (Json::Object(whole), Json::Object(part)) => {
             for (key, value) in part {
                 match whole.get(key) {
-                    Some(own) if contains(own, value)? => {}
+                    Some(own) if has(own, value)? => {}
                     _ => return Ok(false),
                 }
             }
             Ok(true)
         }
         (Json::Array(whole), Json::Array(part)) => all_among(whole, part),
-        (Json::Array(whole), part) if !part.is_object() => among(whole, part),
         _ => Ok(same(whole, part)),
     }
 }
@@ -165,7 +172,7 @@ fn all_among(whole: &[Json], parts: &[Json]) -> Result<bool, SqlError> {
 fn among(whole: &[Json], part: &Json) -> Result<bool, SqlError> {
     for own in whole {
         let found = match (own, part) {
-            (Json::Array(_), Json::Array(_)) | (Json::Object(_), Json::Object(_)) => contains(own, part)?,
+            (Json::Array(_), Json::Array(_)) | (Json::Object(_), Json::Object(_)) => has(own, part)?,
             _ => {
                 meter::work(NODE_UNITS)?;
                 same(own, part)

@@ -5,13 +5,15 @@ use std::rc::Rc;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, One, RoundingMode, Signed, ToPrimitive, Zero};
+use serde_json::value::RawValue;
 use sqlite::{Aggregate, Arguments, Connection, meter};
 use sqltext::error::{SqlError, state};
 use store::definition::{NUMERIC_COLLATION, SqlType};
 use store::scalar::numeric::{self, DIGITS_MAX, Modifier, Number, Special};
 use store::value::Value;
 
-use super::def::{Caller, FunctionDef, Now, Numeric, Returns, Source, integer};
+use super::cast::take_elements;
+use super::def::{Caller, FunctionDef, Now, Numeric, Returns, Source, integer, text};
 use super::{digits, series};
 use crate::limits::POWER_DIGITS_MAX;
 
@@ -94,6 +96,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `width_bucket(number, low, high, count)` is", "width_bucket(5.35::numeric, 0.024, 10.06, 5)", "3") },
     FunctionDef { returns: Returns::Type(SqlType::Text), ..own("numeric_to_char", "(number, pattern)", Source::Own(digits::to_char, 2, 2),
         "what `to_char(number, pattern)` is", "to_char(1.005::numeric, 'FM9.99')", "1.01") },
+    FunctionDef { returns: Returns::Argument, ..own("numeric_array_key", "(array)", Source::Own(|_, v| array_key(&text(v, 0)?), 1, 1),
+        "a text that equal arrays of decimal numbers have in common", "numeric_array_key('[\"1.50\",null,2]')", "[\"1.5\",null,\"2\"]") },
     own("numeric_number", "(value)", Source::Own(|_, v| Ok(numeric::nearest(&number(v, 0)?)), 1, 1),
         "the integer or float that is nearest, which functions of floats take", "numeric_number('1.10')", "1.1"),
 ];
@@ -462,6 +466,31 @@ fn rounded(values: &[Value], mode: RoundingMode) -> Result<Value, SqlError> {
         special @ Number::Special(_) => return shown(&special),
     };
     shown(&Number::Finite(if decimals < 0 { number.with_scale(0) } else { number }))
+}
+
+/// An array with each number in the shortest form of all that mean it.
+fn array_key(array: &str) -> Result<Value, SqlError> {
+    take_elements(array)?;
+    let refused = || SqlError::new("22P02", "malformed array literal");
+    let elements: Vec<&RawValue> = serde_json::from_str(array).map_err(|_| refused())?;
+    let mut key = String::from("[");
+    for element in elements {
+        if key.len() > 1 {
+            key.push(',');
+        }
+        let written = element.get();
+        if written == "null" {
+            key.push_str(written);
+            continue;
+        }
+        let number = match numeric::of_value(&Value::from(written.trim_matches('"')))? {
+            Number::Finite(number) => Number::Finite(number.normalized()).text(),
+            special @ Number::Special(_) => special.text(),
+        };
+        key.extend(["\"", &number, "\""]);
+    }
+    key.push(']');
+    Ok(Value::Text(key))
 }
 
 fn fit(_: Now, values: &[Value]) -> Result<Value, SqlError> {
