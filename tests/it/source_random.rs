@@ -88,6 +88,22 @@ const POSTGRES: Kind = Kind {
         "ALTER TABLE plain DROP n; ALTER TABLE plain ADD n INT DEFAULT {n}",
         "ALTER TABLE plain RENAME v TO t; ALTER TABLE plain RENAME w TO v; ALTER TABLE plain RENAME t TO w",
         "BEGIN; ALTER TABLE plain RENAME TO t; ALTER TABLE twin RENAME TO plain; ALTER TABLE t RENAME TO twin; COMMIT",
+        "ALTER TABLE plain RENAME TO t; UPDATE t SET v = 'r{n}' WHERE id = {id}; ALTER TABLE t RENAME TO plain",
+        "BEGIN; ALTER TABLE plain RENAME TO t; DELETE FROM t WHERE id = {id}; ALTER TABLE t RENAME TO plain; COMMIT",
+        "ALTER TABLE chars SET SCHEMA aside; UPDATE aside.chars SET v = 's{n}' WHERE k = '{id}'; ALTER TABLE aside.chars SET SCHEMA public",
+        "ALTER TABLE part RENAME TO t; UPDATE t SET v = 'r{n}' WHERE id = {id}; ALTER TABLE t RENAME TO part",
+        "BEGIN; ALTER TABLE plain RENAME TO t; ALTER TABLE twin RENAME TO plain; UPDATE plain SET v = 'w{n}'; ALTER TABLE plain RENAME TO twin; ALTER TABLE t RENAME TO plain; COMMIT",
+        "ALTER SCHEMA public RENAME TO p; UPDATE p.plain SET v = 'p{n}' WHERE id = {id}; UPDATE p.part SET v = 'p{n}' WHERE id = {id}; ALTER SCHEMA p RENAME TO public",
+        "ALTER TABLE plain RENAME v TO t; UPDATE plain SET t = 't{n}' WHERE id = {id}; ALTER TABLE plain RENAME t TO v",
+        "ALTER TABLE part RENAME id TO i; UPDATE part SET v = 'k{n}' WHERE i = {id}; ALTER TABLE part RENAME i TO id",
+        "CREATE TABLE part_rest PARTITION OF part DEFAULT; INSERT INTO part VALUES ({id}, 9, 'o{n}', {n}); UPDATE part SET y = {y} WHERE y = 9 AND NOT EXISTS (SELECT FROM part WHERE id = {id} AND y = {y}); DROP TABLE part_rest",
+        "ALTER TABLE part DETACH PARTITION part_{y}; ALTER TABLE part_{y} RENAME TO part_old; CREATE TABLE part_{y} PARTITION OF part FOR VALUES IN ({y}) PARTITION BY RANGE (id); CREATE TABLE part_{y}_low PARTITION OF part_{y} FOR VALUES FROM (MINVALUE) TO (20); CREATE TABLE part_{y}_high PARTITION OF part_{y} DEFAULT; INSERT INTO part SELECT * FROM part_old; DROP TABLE part_old",
+        "TRUNCATE part_{y}_low",
+        "ALTER PUBLICATION cache SET TABLE plain WHERE (n > 1000), twin, part, chars; UPDATE plain SET v = 'f{n}'; ALTER PUBLICATION cache SET TABLE plain, twin, part, chars",
+        "ALTER PUBLICATION cache SET TABLE plain (id, n), twin, part, chars; UPDATE plain SET v = 'l{n}'; ALTER PUBLICATION cache SET TABLE plain, twin, part, chars",
+        "ALTER PUBLICATION cache SET (publish = 'insert'); DELETE FROM plain WHERE id = {id}; ALTER PUBLICATION cache SET (publish = 'insert, update, delete, truncate')",
+        "ALTER PUBLICATION cache SET (publish_via_partition_root = false); UPDATE part SET v = 'b{n}'; ALTER PUBLICATION cache SET (publish_via_partition_root = true)",
+        "ALTER PUBLICATION cache RENAME TO hidden; DELETE FROM plain WHERE id = {id}; ALTER PUBLICATION hidden RENAME TO cache",
         "ALTER TABLE plain ALTER id TYPE BIGINT",
         "ALTER TABLE plain ALTER id TYPE INT",
         "ALTER TABLE chars ALTER k TYPE TEXT",
@@ -125,6 +141,11 @@ const MARIADB: Kind = Kind {
         "ALTER TABLE plain DROP COLUMN n; ALTER TABLE plain ADD COLUMN n INT DEFAULT {n}",
         "ALTER TABLE plain RENAME COLUMN v TO t; ALTER TABLE plain RENAME COLUMN w TO v; ALTER TABLE plain RENAME COLUMN t TO w",
         "RENAME TABLE plain TO t, twin TO plain, t TO twin",
+        "RENAME TABLE plain TO t; UPDATE t SET v = 'r{n}' WHERE id = {id}; RENAME TABLE t TO plain",
+        "RENAME TABLE plain TO t, twin TO plain; UPDATE plain SET v = 'w{n}'; RENAME TABLE plain TO twin, t TO plain",
+        "CREATE DATABASE IF NOT EXISTS aside; RENAME TABLE chars TO aside.chars; UPDATE aside.chars SET v = 's{n}' WHERE k = '{id}'; RENAME TABLE aside.chars TO chars",
+        "ALTER TABLE plain RENAME COLUMN v TO t; UPDATE plain SET t = 't{n}' WHERE id = {id}; ALTER TABLE plain RENAME COLUMN t TO v",
+        "ALTER TABLE part REORGANIZE PARTITION part_{y} INTO (PARTITION part_{y} VALUES IN ({y}))",
         "ALTER TABLE plain MODIFY id BIGINT",
         "ALTER TABLE plain MODIFY id INT",
         "ALTER TABLE chars MODIFY k VARCHAR(9)",
@@ -483,6 +504,7 @@ fn postgres(database: PostgreSql, slot: &str) {
          CREATE TABLE part_3 PARTITION OF part FOR VALUES IN (3);
          CREATE TABLE part_4 PARTITION OF part FOR VALUES IN (4);
          CREATE TABLE chars (k CHAR(6) PRIMARY KEY, v TEXT, n INT);
+         CREATE SCHEMA aside;
          INSERT INTO plain SELECT g, 'v' || g, 'w' || g, g, 'ok' FROM generate_series(1, 40) g;
          INSERT INTO twin SELECT g, 'twin', 'w', g, 'sad' FROM generate_series(1, 40) g;
          INSERT INTO part SELECT g, g % 4 + 1, 'v', g FROM generate_series(1, 40) g;

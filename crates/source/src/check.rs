@@ -4,7 +4,7 @@ use store::definition::{Dependence, ServerDef};
 
 use crate::error::Error;
 use crate::pgoutput::literal;
-use crate::plan::Plan;
+use crate::plan::{Named, Plan};
 use crate::wire::Connection;
 
 /// PostgreSQL 15: before, publications list no columns and have no filters.
@@ -35,14 +35,7 @@ pub(crate) fn published(
     publication: &str,
     plan: &Plan,
 ) -> Result<String, Error> {
-    let name = literal(publication);
-    let tables: Vec<String> = plan
-        .targets
-        .iter()
-        .map(|own| format!("({}, {})", literal(&own.on.schema), literal(&own.on.table)))
-        .collect();
-    // No targets: no tables.
-    let tables = if tables.is_empty() { "(NULL, NULL)".to_owned() } else { tables.join(", ") };
+    let (name, tables) = (literal(publication), names_of(plan));
     let rows = connection.query(&format!(
         "WITH RECURSIVE tree AS (
              SELECT c.oid, ''::text AS link FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -81,6 +74,28 @@ pub(crate) fn published(
     sum.ok_or_else(|| {
         Error::new("42704", format!("publication \"{publication}\" does not exist on the source"))
     })
+}
+
+/// The names of the tables that are followed, as a list of pairs.
+fn names_of(plan: &Plan) -> String {
+    let name = |on: &Dependence| format!("({}, {})", literal(&on.schema), literal(&on.table));
+    let tables: Vec<String> = plan.targets.iter().map(|own| name(&own.on)).collect();
+    // No targets: no tables.
+    if tables.is_empty() { "(NULL, NULL)".to_owned() } else { tables.join(", ") }
+}
+
+/// The numbers of the tables that are followed.
+pub(crate) fn named(connection: &mut Connection, plan: &Plan) -> Result<Named, Error> {
+    let rows = connection.query(&format!(
+        "SELECT c.oid, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE (n.nspname, c.relname) IN ({})",
+        names_of(plan)
+    ))?;
+    let table = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter().flatten();
+        Some((cells.next()?.parse().ok()?, (cells.next()?, cells.next()?)))
+    };
+    Ok(Named::new(rows.into_iter().filter_map(table)))
 }
 
 /// The publication of a server.

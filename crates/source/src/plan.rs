@@ -249,17 +249,43 @@ struct Route {
 pub(crate) struct Routes {
     known: HashMap<u64, Relation>,
     routes: HashMap<u64, Vec<Route>>,
+    named: Named,
+}
+
+/// The tables that are followed, by the numbers that the source has for them; none where it has no such numbers. A
+/// name may mean another table for a while, and a table may have another name: what is told meanwhile is told under it.
+#[derive(Debug, Default)]
+pub(crate) struct Named(HashMap<u64, (String, String)>);
+
+impl Named {
+    pub(crate) fn new(tables: impl IntoIterator<Item = (u64, (String, String))>) -> Self {
+        Self(tables.into_iter().collect())
+    }
+
+    /// Whether the changes of a relation are those of a table, by its name and by its number.
+    fn is_of(&self, relation: &Relation, on: &Dependence) -> (bool, bool) {
+        let by_name = on.schema == relation.schema && on.table == relation.name;
+        let known = self.0.get(&relation.id);
+        let by_number = known.is_some_and(|(schema, table)| on.schema == *schema && on.table == *table);
+        (by_name, if self.0.is_empty() { by_name } else { by_number })
+    }
 }
 
 impl Routes {
     /// By another plan.
     pub(crate) fn replan(&mut self, plan: &Plan) {
-        self.routes = self.known.values().map(|relation| (relation.id, routes_of(plan, relation))).collect();
+        let own = |relation: &Relation| (relation.id, routes_of(plan, relation, &self.named));
+        self.routes = self.known.values().map(own).collect();
+    }
+
+    /// What the numbers of the tables are; [`Self::replan`] follows.
+    pub(crate) fn name(&mut self, named: Named) {
+        self.named = named;
     }
 
     /// A table comes for the first time, or is another one now. Returns the targets whose keys cannot be told.
     pub(crate) fn learn<'p>(&mut self, plan: &'p Plan, relation: Relation) -> Vec<&'p Target> {
-        let routes = routes_of(plan, &relation);
+        let routes = routes_of(plan, &relation, &self.named);
         let blind = routes.iter().filter(|route| route.cells.is_none());
         let blind =
             blind.map(|route| &plan.targets[route.target]).filter(|target| target.invalidates.is_some());
@@ -367,10 +393,14 @@ impl<R: Cells> Cells for Plain<'_, R> {
     }
 }
 
-fn routes_of(plan: &Plan, relation: &Relation) -> Vec<Route> {
-    let is_on = |target: &Target| target.on.schema == relation.schema && target.on.table == relation.name;
-    let all = plan.targets.iter().enumerate().filter(|(_, target)| is_on(target));
-    all.map(|(target, own)| route(target, own, relation)).collect()
+fn routes_of(plan: &Plan, relation: &Relation, named: &Named) -> Vec<Route> {
+    let own = |(target, own): (usize, &Target)| match named.is_of(relation, &own.on) {
+        (true, true) => Some(route(target, own, relation)),
+        (false, false) => None,
+        // The table under another name, or another one under its name: whose rows these are is not known.
+        _ => Some(Route { target, cells: None, padded: Vec::new(), mirror: own.is_mirror(), row: None }),
+    };
+    plan.targets.iter().enumerate().filter_map(own).collect()
 }
 
 fn route(target: usize, own: &Target, relation: &Relation) -> Route {

@@ -96,6 +96,60 @@ fn rows_of_which_no_change_is_told_are_refused() {
     wait(&daemon, "streaming");
 }
 
+/// A table may have another name for a moment, or another schema, or its name may be another one's. What changes there
+/// meanwhile is told under the name of that moment. Such rows stayed as they were, and nothing told it: by the next
+/// look all was as before.
+#[test]
+fn a_change_under_another_name_is_one_of_the_table() {
+    let database = shop(&[]);
+    let daemon = SqlDaemon::start(&[]);
+    let source = &database.place;
+    psql(
+        source,
+        "CREATE SCHEMA aside;
+         CREATE TABLE item (id INT PRIMARY KEY, name TEXT);
+         CREATE TABLE twin (id INT PRIMARY KEY, name TEXT);
+         INSERT INTO item VALUES (1, 'kettle');
+         INSERT INTO twin VALUES (1, 'pot');
+         ALTER PUBLICATION cache ADD TABLE item, twin;
+         GRANT SELECT ON item TO cache",
+    );
+    psql(&daemon.place, &server(&database));
+    psql(
+        &daemon.place,
+        "CREATE TABLE page (id INT PRIMARY KEY, body TEXT) WITH (source = 'pg', depends = 'item(id)');
+         CREATE TABLE updated (id INT PRIMARY KEY, name TEXT) WITH (source = 'pg', depends = 'item(id)', mode = 'update');
+         CREATE TABLE mirror (id INT PRIMARY KEY, name TEXT) WITH (source = 'pg', depends = 'item(id)', mode = 'mirror')",
+    );
+    let old = "SELECT (SELECT count(*) FROM page)
+             + (SELECT count(*) FROM updated WHERE name NOT IN (SELECT name FROM mirror))";
+    for (number, change) in [
+        "ALTER TABLE item RENAME TO moved; UPDATE moved SET name = '{n}'; ALTER TABLE moved RENAME TO item",
+        "ALTER TABLE item SET SCHEMA aside; UPDATE aside.item SET name = '{n}'; ALTER TABLE aside.item SET SCHEMA public",
+        "ALTER TABLE item RENAME TO moved; ALTER TABLE twin RENAME TO item; UPDATE item SET name = 'twin';
+             ALTER TABLE item RENAME TO twin; UPDATE moved SET name = '{n}'; ALTER TABLE moved RENAME TO item",
+    ]
+    .iter()
+    .enumerate()
+    {
+        wait(&daemon, "streaming");
+        until("the mirror is whole", || {
+            asked(&daemon.place, "SELECT name FROM mirror") == Ok(psql(source, "SELECT name FROM item"))
+        });
+        psql(
+            &daemon.place,
+            "INSERT INTO page VALUES (1, 'made of it');
+             INSERT INTO updated SELECT id, name FROM mirror ON CONFLICT (id) DO NOTHING",
+        );
+        // As one transaction: no look comes in between.
+        psql(source, &change.replace("{n}", &number.to_string()));
+        until(&format!("what {change} changed is here"), || {
+            asked(&daemon.place, "SELECT name FROM mirror") == Ok(number.to_string())
+                && asked(&daemon.place, old).as_deref() == Ok("0")
+        });
+    }
+}
+
 /// Rows that change without an event: a rewrite, a column that is another one, columns that exchange their names, a
 /// label that has another name. Rows in every mode stayed as they were, also behind their next change.
 #[test]

@@ -10,7 +10,7 @@ use store::Followed;
 use store::definition::ServerDef;
 
 use crate::apply::Applier;
-use crate::check::{check, publication_of, published};
+use crate::check::{check, named, publication_of, published};
 use crate::checker::Checker;
 use crate::error::Error;
 use crate::fit;
@@ -39,6 +39,7 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     let publication = publication_of(server)?;
     // Before anything is checked: what is redefined from here on is noticed.
     let published = published(&mut beside, publication, &plan)?;
+    let named = named(&mut beside, &plan)?;
     check_plan(&mut beside, server, &plan)?;
     let mut changes = connect(server, Purpose::Changes)?;
     let (engine, state) = (&*source.engine, &*source.state);
@@ -86,6 +87,7 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         heard: began,
         signs: !replays,
     };
+    stream.follow.routes.name(named);
     let result = stream.begin(&begun.believed.unwrap_or_default(), unshown).and_then(|()| stream.run());
     stream.changes.end();
     stream.beside.end();
@@ -250,11 +252,13 @@ impl Streaming<'_> {
         let server = &self.follow.source.server;
         // In this order: what is redefined in between differs from one of both.
         let published = published(&mut self.beside, publication_of(server)?, &plan)?;
+        let named = named(&mut self.beside, &plan)?;
         self.look_at_publication()?;
         let server = &self.follow.source.server;
         check_plan(&mut self.beside, server, &plan)?;
         self.published = published;
         let unshown = unshown(&mut self.beside)?;
+        self.follow.routes.name(named);
         self.follow.replan(plan, unshown)?;
         self.note_followed()
     }
