@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pgcatalog::sequence::column_of;
 use pgcatalog::system;
 use sqltext::definition::{Drop, Name, ObjectKind};
-use store::definition::{ForeignKey, IndexDef, RoutineDef, TableDef, ViewDef};
+use store::definition::{ForeignKey, Identity, IndexDef, RoutineDef, TableDef, ViewDef};
 
 use store::{BUILT_IN, Sequence, Table};
 
@@ -16,6 +16,9 @@ use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::governed::MATERIALIZED;
+
+/// What errors advise where something else needs what is to go.
+const CASCADE: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
 
 /// What is to go, and what is said of it.
 struct Going<'g> {
@@ -60,7 +63,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
             ObjectKind::View => going.view(&name.text, dropped.cascade)?,
             ObjectKind::Enum => going.enumeration(words, &name.text, dropped.cascade)?,
             ObjectKind::Schema => going.schema(words, &name.text)?,
-            ObjectKind::Sequence => going.sequence(&name.text)?,
+            ObjectKind::Sequence => going.sequence(words, &name.text)?,
         }
     }
     Ok(going.done)
@@ -122,7 +125,7 @@ fn refuse_used(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> 
     let message = format!("cannot drop {what} {name} because other objects depend on it");
     Err(SqlError::new(state::DEPENDED_ON, message)
         .with_detail(format!("{} {} depends on {what} {name}", user.word(), user.name))
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+        .with_hint(CASCADE))
 }
 
 /// What errors call it.
@@ -146,7 +149,7 @@ fn refuse_read(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> 
     let message = format!("cannot drop {what} {name} because other objects depend on it");
     Err(SqlError::new(state::DEPENDED_ON, message)
         .with_detail(format!("{MATERIALIZED} {} depends on {what} {name}", reader.def().own_name()))
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+        .with_hint(CASCADE))
 }
 
 /// A materialized view that reads a table or view of this name, or is refreshed when it changes.
@@ -173,22 +176,34 @@ fn refuse_needed_sequence(core: &Core, name: &str, cascade: bool) -> Result<(), 
         Err(SqlError::new(state::DEPENDED_ON, message)
             .with_detail(format!("{what} depends on sequence {name}")))
     };
-    if let Some((table, at)) = column_of(&core.catalog, name)
-        && core.catalog.sequence(name).is_none()
-    {
-        return needed(format!("column {} of table {}", table.def().columns[at].name, table.name()));
+    let of_column = column_of(&core.catalog, name).filter(|_| core.catalog.sequence(name).is_none());
+    if let Some((table, at)) = of_column {
+        let column = &table.def().columns[at];
+        if column.identity != Some(Identity::Serial) {
+            return needed(format!("column {} of table {}", column.name, table.name()));
+        }
+        if !cascade {
+            return needed(format!("default value for column {} of table {}", column.name, table.name()))
+                .map_err(|error: SqlError| error.with_hint(CASCADE));
+        }
+        return Ok(());
     }
     match sequence::users_of(&core.catalog, name).first().filter(|_| !cascade) {
         Some((table, column)) => needed(format!("default value for column {column} of table {table}"))
-            .map_err(|error: SqlError| {
-                error.with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-            }),
+            .map_err(|error: SqlError| error.with_hint(CASCADE)),
         None => Ok(()),
     }
 }
 
 impl Going<'_> {
-    fn sequence(&mut self, name: &str) -> Result<(), SqlError> {
+    fn sequence(&mut self, words: &Words<'_>, name: &str) -> Result<(), SqlError> {
+        if let Some((table, at)) =
+            column_of(&self.core.catalog, name).filter(|_| !self.core.catalog.has(name))
+        {
+            let (table, column) = (table.name(), &table.def().columns[at].name);
+            self.done.notes.push(sequence::note_of_default(table, column));
+            self.done.undo.extend(alter::drop_serial(self.core, words, table, column)?);
+        }
         for (table, column) in sequence::users_of(&self.core.store.catalog(), name) {
             self.done.notes.push(sequence::note_of_default(&table, &column));
             self.done.undo.extend(sequence::drop_default(self.core, &table, &column)?);
@@ -291,7 +306,7 @@ impl Going<'_> {
                 match kind {
                     "table" => self.table(&own, true)?,
                     "view" => self.view(&own, true)?,
-                    "sequence" => self.sequence(&own)?,
+                    "sequence" => self.sequence(words, &own)?,
                     _ => self.enumeration(words, &own, true)?,
                 }
             }
@@ -345,7 +360,7 @@ pub(super) fn references(def: &TableDef, name: &str) -> bool {
 }
 
 /// A view that reads a table or view of this name.
-fn reader_of(core: &Core, name: &str) -> Option<Arc<ViewDef>> {
+pub(super) fn reader_of(core: &Core, name: &str) -> Option<Arc<ViewDef>> {
     let catalog = core.store.catalog();
     let reads = |view: &&Arc<ViewDef>| !view.name.eq_ignore_ascii_case(name) && mentions(&view.sql, name);
     catalog.views().find(reads).cloned()

@@ -14,7 +14,7 @@ use store::definition::{
 
 use super::table::collation;
 use super::words::{Words, bare};
-use super::{Defined, Note, altered, free_name, method};
+use super::{Defined, Note, altered, free_name, method, storage};
 use crate::compute::check_definition;
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -29,6 +29,8 @@ pub(super) struct Form {
 pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE INDEX";
     let note = method::note(words, wanted.method.as_ref())?;
+    let method = wanted.method.as_ref().map_or("btree", |method| method.text.as_str());
+    let of_storage = storage::notes_of_index(&wanted.settings, method)?;
     let table = &wanted.table.text;
     system::refuse_change(table)?;
     let table = core.catalog.table(table).ok_or_else(|| SqlError::unknown_table(table))?;
@@ -50,7 +52,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Re
     let mut form = index_form(words, def, &wanted.terms)?;
     let name = named.map_or_else(|| own_name(core, def, &form, &wanted.terms), ToOwned::to_owned);
     let of_elements = method::of_elements(wanted.method.as_ref(), def, &mut form);
-    let mut notes: Vec<Note> = note.into_iter().filter(|_| !of_elements).collect();
+    let mut notes: Vec<Note> = note.into_iter().filter(|_| !of_elements).chain(of_storage).collect();
     if !wanted.include.is_empty() {
         notes.push(Note::hinted(
             "the columns of INCLUDE are not in the index",

@@ -18,8 +18,9 @@ pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError
     let mixed = is_mixed(core, sql, NESTED_VIEWS_MAX);
     // Its names are those of the store, wherever the session looks for names.
     let catalog = Arc::new(core.catalog.with_path(Arc::default()));
-    let known = dialect::translate(&catalog, sql, &[], None)?;
-    let items = Item::expanded(&known.items).filter(|items| items.len() == statement.columns());
+    let known = dialect::translate_view(&catalog, sql);
+    let items = known.and_then(|known| Item::expanded(&known.items));
+    let items = items.filter(|items| items.len() == statement.columns());
     let decimal = |at: usize| items.as_ref().is_some_and(|items| items[at].is_decimal());
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(statement.columns());
     for at in 0..statement.columns() {

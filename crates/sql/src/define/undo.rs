@@ -59,6 +59,8 @@ pub(crate) enum Undo {
     View(String),
     /// The view is made again.
     ViewGone(Box<ViewDef>),
+    /// The view of now this name is again what it was.
+    ViewAltered(String, Box<ViewDef>),
     /// The function or procedure is dropped.
     Routine(String),
     /// The function or procedure is made again, or is as it was.
@@ -302,6 +304,11 @@ impl Undo {
                 }
                 Ok(store.create_view(*view, true)?)
             }
+            Self::ViewAltered(name, before) => Ok(store.alter_view(&name, &mut |view| {
+                // It keeps the privileges of now.
+                let access = view.access.clone();
+                *view = ViewDef { access, ..ViewDef::clone(&before) };
+            })?),
             Self::Routine(name) => Ok(store.drop_routine(&name)?),
             Self::RoutineRenamed(name, before) => Ok(store.rename_routine(&name, &before)?),
             Self::RoutineGone(routine) => {

@@ -1,16 +1,24 @@
 //! `CREATE VIEW`: a view's text is kept among the definitions, and each connection knows it as a view of SQLite's.
 
-use sqlite::Statement;
-use sqltext::definition::CreateView;
-use sqltext::grant::Kind;
-use store::definition::{SqlType, ViewColumn, ViewDef};
+use std::sync::Arc;
 
+use sqlite::Statement;
+use sqltext::definition::{AlterTable, Change, CreateView};
+use sqltext::grant::Kind;
+use store::Table;
+use store::definition::{SqlType, ViewColumn, ViewDef, qualified};
+
+use super::alter::depend::reads_all;
+use super::alter::follow::{self, Relation};
+use super::drop::materialized_reader_of;
 use super::grant::of_new;
 use super::words::Words;
-use super::{Defined, Undo, check_table_name, refuse_temporary};
+use super::{Defined, Undo, check_column_name, check_public_name, check_table_name, refuse_temporary};
+use crate::compute::mentions;
 use crate::core::Core;
 use crate::describe::ColumnDescription;
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 use crate::needs::check_calls;
 
 pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Result<Defined, SqlError> {
@@ -51,6 +59,107 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
         Err(error) if error.state == state::DUPLICATE_TABLE && kept => Ok(Defined::present(TAG, name)),
         result => Ok(result.map(|()| Defined::undone_by(TAG, undo))?),
     }
+}
+
+/// `ALTER VIEW`, or `ALTER TABLE` of a view: it gets another name, another schema, other names of its columns.
+pub(super) fn alter(
+    core: &Core,
+    tag: &'static str,
+    view: &ViewDef,
+    alter: &AlterTable,
+) -> Result<Defined, SqlError> {
+    let [change] = &alter.changes[..] else {
+        return Err(refused(view, "this list of changes"));
+    };
+    let own = view.own_name();
+    let undo = match change {
+        Change::RenameTable(to) => renamed(core, view, &to.text, view.namespace.as_deref())?,
+        Change::SetSchema(schema) => {
+            renamed(core, view, own, schema.as_ref().map(|schema| schema.text.as_str()))?
+        }
+        Change::RenameColumn(from, to) => column_renamed(core, view, &from.text, &to.text)?,
+        Change::AddColumn { .. } => return Err(refused(view, "ADD COLUMN")),
+        Change::AddConstraint(_) => return Err(refused(view, "ADD CONSTRAINT")),
+        Change::DropColumn { .. } => return Err(refused(view, "DROP COLUMN")),
+        Change::DropConstraint { .. } | Change::RenameConstraint(..) => {
+            return Err(refused(view, "DROP CONSTRAINT"));
+        }
+        Change::Column(..) => return Err(refused(view, "ALTER COLUMN")),
+        Change::Set(_) | Change::Reset(_) => {
+            return Err(SqlError::not_supported("an option of a view")
+                .with_hint("a view reads with the rights of its owner, and checks nothing that is written"));
+        }
+    };
+    Ok(Defined { undo, ..tag.into() })
+}
+
+fn refused(view: &ViewDef, action: &str) -> SqlError {
+    let message = format!("ALTER action {action} cannot be performed on relation \"{}\"", view.own_name());
+    SqlError::new(state::NOT_A_TABLE, message).with_detail("This operation is not supported for views.")
+}
+
+/// A view under another name. Views that read it go on doing so.
+fn renamed(core: &Core, view: &ViewDef, own: &str, namespace: Option<&str>) -> Result<Vec<Undo>, SqlError> {
+    if namespace.is_none() {
+        check_public_name(own)?;
+    }
+    let before = Relation { namespace: view.namespace.as_deref(), own: view.own_name() };
+    let after = Relation { namespace, own };
+    let readers = match materialized_reader_of(core, &view.name) {
+        Some(reader) => Err((MATERIALIZED, reader.name().to_owned())),
+        None => follow::of_relation(core, &before, &after).ok_or_else(|| ("view", "that".to_owned())),
+    };
+    let readers = readers.map_err(|(word, name)| {
+        let message =
+            format!("{word} \"{name}\" reads view \"{}\", which cannot get another name", view.name);
+        SqlError::new(state::DEPENDED_ON, message).with_hint("drop the view that reads it first")
+    })?;
+    let name = qualified(namespace, own);
+    let mut undo = vec![follow::change(core, &view.name, &mut |view| {
+        (view.name, view.namespace) = (name.clone(), namespace.map(ToOwned::to_owned));
+    })?];
+    undo.extend(follow::install(core, readers)?);
+    Ok(undo)
+}
+
+/// A view with another name of a column. What reads it by the old name is refused.
+fn column_renamed(core: &Core, view: &ViewDef, from: &str, to: &str) -> Result<Vec<Undo>, SqlError> {
+    check_column_name(to)?;
+    let named = |name: &str| view.shape.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+    let at = named(from).ok_or_else(|| SqlError::unknown_column(view.own_name(), from))?;
+    if named(to).is_some_and(|other| other != at) {
+        let message = format!("column \"{to}\" of relation \"{}\" already exists", view.own_name());
+        return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+    }
+    let followed = readers_followed(core, view, from, to)?;
+    let undo = follow::change(core, &view.name, &mut |view| {
+        to.clone_into(&mut view.shape[at].name);
+        view.columns = view.shape.iter().map(|column| column.name.clone()).collect();
+    })?;
+    let mut undo = vec![undo];
+    undo.extend(follow::install(core, followed)?);
+    Ok(undo)
+}
+
+/// The views that read a column of a view, as they are when it has another name.
+fn readers_followed(core: &Core, view: &ViewDef, from: &str, to: &str) -> Result<Vec<ViewDef>, SqlError> {
+    let refused = |word: &str, name: &str| {
+        let message = format!("RENAME COLUMN is refused: {word} \"{name}\" reads view \"{}\"", view.name);
+        SqlError::new(state::DEPENDED_ON, message).with_hint("drop the view that reads it first")
+    };
+    let reads = |sql: &str| mentions(sql, &view.name) && (reads_all(sql) || mentions(sql, from));
+    let catalog = core.store.catalog();
+    let is_reader =
+        |table: &&Arc<Table>| table.def().materialized.as_ref().is_some_and(|own| reads(&own.sql));
+    if let Some(table) = catalog.tables().find(is_reader) {
+        return Err(refused(MATERIALIZED, table.name()));
+    }
+    let others = catalog.views().filter(|other| other.id != view.id && mentions(&other.sql, &view.name));
+    let followed = others.filter(|other| reads(&other.sql) || mentions(&other.sql, to)).map(|other| {
+        let followed = follow::of_column(&catalog, other, &view.name, (from, to));
+        followed.ok_or_else(|| refused("view", &other.name))
+    });
+    followed.collect()
 }
 
 /// What the columns of a view are called, and of which types they are.

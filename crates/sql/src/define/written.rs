@@ -28,13 +28,20 @@ const ENDS: &[&str] = &[
 
 /// What is known between two parentheses.
 #[derive(Clone, Copy, Debug, Default)]
-struct Level {
+pub(super) struct Level {
     /// `SELECT` was there: `FROM` is no part of a call.
     query: bool,
     /// Between `FROM` and what ends it.
     tables: bool,
     /// A table's name comes next.
     expected: bool,
+}
+
+impl Level {
+    /// Whether the name of a table comes next.
+    pub(super) fn expects_table(&self) -> bool {
+        self.expected
+    }
 }
 
 /// The text of a query with its tables and enum types in their schemas.
@@ -68,7 +75,7 @@ fn is_table(level: Level, tokens: &[Token<'_>], at: usize) -> bool {
 }
 
 /// Follows the clauses of a query by one token.
-fn follow(levels: &mut Vec<Level>, tokens: &[Token<'_>], at: usize) {
+pub(super) fn follow(levels: &mut Vec<Level>, tokens: &[Token<'_>], at: usize) {
     let token = &tokens[at];
     let Some(level) = levels.last_mut() else { return };
     if token.is_sign("(") {
@@ -86,6 +93,8 @@ fn follow(levels: &mut Vec<Level>, tokens: &[Token<'_>], at: usize) {
         if level.query && !compares {
             (level.tables, level.expected) = (true, true);
         }
+    } else if token.is("TABLE") {
+        *level = Level { query: true, tables: true, expected: true };
     } else if token.is_any(ENDS) {
         *level = Level { query: level.query || token.is("SELECT"), tables: false, expected: false };
     } else if token.is("JOIN") || token.is_sign(",") {
@@ -96,7 +105,7 @@ fn follow(levels: &mut Vec<Level>, tokens: &[Token<'_>], at: usize) {
 }
 
 /// The names that `WITH` gives.
-fn names_of_with(tokens: &[Token<'_>]) -> HashSet<String> {
+pub(super) fn names_of_with(tokens: &[Token<'_>]) -> HashSet<String> {
     let named = tokens.windows(2).enumerate().filter(|(_, pair)| {
         matches!(pair[0].kind, Kind::Word | Kind::Quoted) && (pair[1].is("AS") || pair[1].is_sign("("))
     });
@@ -175,6 +184,7 @@ mod tests {
                 "SELECT 1 FROM (t JOIN u ON t.a = u.a), s.t",
                 "SELECT 1 FROM (public.t JOIN public.u ON t.a = u.a), s.t",
             ),
+            ("TABLE t UNION TABLE u", "TABLE public.t UNION TABLE public.u"),
             ("SELECT extract(day FROM t) FROM \"u\"", "SELECT extract(day FROM t) FROM public.u"),
             ("SELECT a IS DISTINCT FROM t, t FROM u", "SELECT a IS DISTINCT FROM t, t FROM public.u"),
             (

@@ -336,7 +336,11 @@ fn definitions_are_taken_back_with_their_transaction() {
         "ALTER TABLE t RENAME COLUMN name TO title",
         "ALTER TABLE t SET (ttl = '1 day')",
         "CREATE VIEW v2 AS SELECT id FROM t",
+        "ALTER VIEW v2 RENAME TO v3",
+        "ALTER VIEW v3 RENAME COLUMN id TO number",
         "CREATE OR REPLACE VIEW v AS SELECT id, g FROM w",
+        "ALTER TABLE w RENAME COLUMN g TO height",
+        "ALTER TABLE w RENAME TO w2",
         "ALTER TABLE made RENAME TO made2",
     ];
     let (mut db, mut other) = table();
@@ -397,6 +401,8 @@ fn what_a_definition_destroys_comes_back_without_the_rows_that_do_not_fit() {
         "ALTER TYPE mood ADD VALUE 'glad'",
         "DROP TYPE mood CASCADE",
         "DROP SEQUENCE q",
+        "ALTER TABLE s.keyed ALTER COLUMN id DROP DEFAULT",
+        "DROP SEQUENCE s.keyed_id_seq",
         "COMMENT ON TABLE u IS 'new'",
         "ALTER TABLE u ADD COLUMN d INT, DROP COLUMN d",
         "DROP SCHEMA s CASCADE",

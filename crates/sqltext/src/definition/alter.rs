@@ -44,12 +44,8 @@ impl Reader<'_, '_> {
             };
             return Ok(What::Owner(Owner { if_exists, name: table, owner: role(self)?, kind }));
         }
-        if view {
-            return Err(SqlError::not_supported("ALTER VIEW other than OWNER TO")
-                .with_hint("DROP VIEW, then CREATE VIEW"));
-        }
         let changes = self.list(Self::change)?;
-        Ok(What::AlterTable(AlterTable { materialized, if_exists, table, changes }))
+        Ok(What::AlterTable(AlterTable { materialized, view, if_exists, table, changes }))
     }
 
     fn rename_index(&mut self) -> Result<RenameIndex, SqlError> {

@@ -429,6 +429,8 @@ pub struct CreateIndex {
     pub terms: Vec<Term>,
     /// `INCLUDE (columns)`
     pub include: Vec<Name>,
+    /// `WITH (...)`
+    pub settings: Vec<Setting>,
     /// `WHERE expression`
     pub condition: Option<Expression>,
 }
@@ -487,6 +489,8 @@ pub struct Drop {
 pub struct AlterTable {
     /// `ALTER MATERIALIZED VIEW`
     pub materialized: bool,
+    /// `ALTER VIEW`
+    pub view: bool,
     /// `IF EXISTS`
     pub if_exists: bool,
     /// The table.

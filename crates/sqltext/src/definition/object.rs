@@ -34,9 +34,9 @@ impl Reader<'_, '_> {
         let terms = self.listed(Self::term)?;
         let include = if self.word("INCLUDE") { self.listed(Self::name)? } else { Vec::new() };
         self.nulls_distinct()?;
-        self.refuse_settings()?;
+        let settings = if self.word("WITH") { self.settings()? } else { Vec::new() };
         let condition = if self.word("WHERE") { Some(self.expression()?) } else { None };
-        Ok(CreateIndex { unique, if_not_exists, name, table, method, terms, include, condition })
+        Ok(CreateIndex { unique, if_not_exists, name, table, method, terms, include, settings, condition })
     }
 
     fn refuse_settings(&mut self) -> Result<(), SqlError> {

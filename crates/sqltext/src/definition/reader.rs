@@ -409,7 +409,7 @@ impl<'t, 'a> Reader<'t, 'a> {
 
     /// A query up to where something ends it.
     fn query_to(&mut self, is_end: impl Fn(&Self, usize) -> bool) -> Result<Part<Read>, SqlError> {
-        if !self.at_any(&["SELECT", "VALUES", "WITH"]) && !self.at_sign("(") {
+        if !self.at_any(&["SELECT", "VALUES", "WITH", "TABLE"]) && !self.at_sign("(") {
             return Err(self.unexpected());
         }
         let first = self.number();

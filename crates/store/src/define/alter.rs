@@ -128,19 +128,26 @@ impl Store {
 
     /// Says something of a view, which stays the one that it is.
     pub fn comment_view(&self, name: &str, comment: Option<&str>) -> Result<(), DdlError> {
+        self.alter_view(name, &mut |view| view.comment = comment.map(ToOwned::to_owned))
+    }
+
+    /// Changes a view, which stays the one that it is: its name, its text.
+    pub fn alter_view(&self, name: &str, change: &mut dyn FnMut(&mut ViewDef)) -> Result<(), DdlError> {
         let _one = self.lock_definitions();
         let catalog = self.catalog();
-        if catalog.view(name).is_none() {
+        let Some(before) = catalog.view(name) else {
             return Err(ddl("42P01", format!("view \"{name}\" does not exist")));
-        }
-        let commented = |view: &Arc<ViewDef>| {
-            if view.name.eq_ignore_ascii_case(name) {
-                Arc::new(ViewDef { comment: comment.map(ToOwned::to_owned), ..ViewDef::clone(view) })
-            } else {
-                Arc::clone(view)
-            }
         };
-        let views = catalog.views().map(commented).collect();
+        let mut view = ViewDef::clone(before);
+        change(&mut view);
+        view.id = before.id;
+        if !view.name.eq_ignore_ascii_case(name) {
+            check_relation_name(&catalog, &view.name)?;
+            check_namespace(&catalog, view.namespace.as_deref())?;
+        }
+        let altered = Arc::new(view);
+        let of_now = |own: &Arc<ViewDef>| Arc::clone(if own.id == altered.id { &altered } else { own });
+        let views = catalog.views().map(of_now).collect();
         self.install_all(catalog.tables().cloned().collect(), Apart { views, ..catalog.apart() })
     }
 

@@ -1,16 +1,18 @@
 //! `ALTER TABLE ... ALTER COLUMN`: defaults, NULL, types.
 
+use pgcatalog::sequence::name_of_numbers;
 use sqltext::ast::Expr;
 use sqltext::definition::{ColumnChange, Expression};
 use store::definition::{
-    CheckDef, ColumnDef, ColumnKind, Generated, Identity, NAME_BYTES_MAX, SqlType, TableDef,
+    CheckDef, ColumnDef, ColumnKind, Generated, Identity, NAME_BYTES_MAX, Place, SequenceDef, SqlType,
+    TableDef,
 };
 
 use super::Change;
 use super::depend::reader_of;
 use crate::compute::check_definition;
 use crate::define::table::{collation, set_default, set_identity};
-use crate::define::typed_column;
+use crate::define::{Undo, typed_column};
 use crate::error::{SqlError, state};
 use crate::text::token::quoted_name;
 
@@ -41,12 +43,16 @@ impl Change<'_> {
     }
 
     fn change_default(
-        &self,
+        &mut self,
         def: &TableDef,
         at: usize,
         expression: Option<&Expression>,
     ) -> Result<(), SqlError> {
         let mut column = def.columns[at].clone();
+        let serial = column.identity == Some(Identity::Serial);
+        if serial {
+            column.identity = None;
+        }
         (column.default, column.default_sql) = (None, None);
         if let Some(expression) = expression {
             set_default(self.words, &mut column, expression)?;
@@ -57,11 +63,48 @@ impl Change<'_> {
         check_definition(&whole)?;
         self.alter(|def| {
             if let Some(own) = def.columns.get_mut(at) {
+                own.identity = column.identity;
                 own.default.clone_from(&column.default);
                 own.default_sql.clone_from(&column.default_sql);
             }
             Ok(())
-        })
+        })?;
+        if serial { self.keep_sequence(def, at) } else { Ok(()) }
+    }
+
+    /// The sequence of a `SERIAL` column that takes no more numbers of it is one of its own, as in PostgreSQL: it goes
+    /// with the column, or by `DROP SEQUENCE`.
+    fn keep_sequence(&mut self, before: &TableDef, at: usize) -> Result<(), SqlError> {
+        let Some(own) = name_of_numbers(before) else { return Ok(()) };
+        let catalog = self.core.store.catalog();
+        let last = catalog.table(&self.table).and_then(|table| table.last_number());
+        let start = before.numbers_from.max(1);
+        let place = last.map_or(Place { last: start, called: false }, |last| Place { last, called: true });
+        let bits = match before.columns[at].sql_type() {
+            SqlType::Int2 => 16,
+            SqlType::Int4 => 32,
+            _ => 64,
+        };
+        let name = before.qualified(&own);
+        let mut sequence = SequenceDef {
+            id: 0,
+            name: name.clone(),
+            namespace: before.namespace.clone(),
+            bits,
+            start,
+            increment: 1,
+            min: 1,
+            max: i64::MAX,
+            cache: 1,
+            cycle: false,
+            owner: Some((before.id, before.columns[at].name.clone())),
+            access: before.numbers_access(),
+            place,
+        };
+        sequence.max = sequence.bounds().1;
+        self.core.store.create_sequence(sequence)?;
+        self.undo.push(Undo::Sequence(name));
+        Ok(())
     }
 
     /// `ADD GENERATED ... AS IDENTITY`
@@ -188,6 +231,15 @@ impl Change<'_> {
         self.core.store.replace_column(&self.table, &old, made, finished)?;
         self.rewritten = true;
         Ok(())
+    }
+
+    /// The column takes no more numbers of the sequence that `SERIAL` gave it.
+    pub(super) fn drop_serial(&mut self, column: &str) -> Result<(), SqlError> {
+        let def = self.def()?;
+        match def.column_index(column) {
+            Some(at) => self.change_default(&def, at, None),
+            None => Ok(()),
+        }
     }
 
     /// Gives every row another value in a column, which an expression of it makes.

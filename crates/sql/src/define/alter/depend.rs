@@ -42,7 +42,7 @@ pub(super) fn dependents(def: &TableDef, at: usize) -> Vec<String> {
 }
 
 /// Whether a query may read columns that it does not name: by a star, or by joining equal names.
-pub(super) fn reads_all(sql: &str) -> bool {
+pub(in crate::define) fn reads_all(sql: &str) -> bool {
     let all = tokens(sql);
     let is_count = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| all.get(before));

@@ -2,7 +2,8 @@
 
 mod add;
 mod column;
-mod depend;
+pub(super) mod depend;
+pub(super) mod follow;
 mod rename;
 
 use std::sync::Arc;
@@ -17,21 +18,30 @@ use super::materialized;
 use super::server;
 use super::storage::without_storage;
 use super::undo::{Undo, redefine, undo_all};
+use super::view;
 use super::words::Words;
 use super::{Defined, Note};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::governed::MATERIALIZED;
+use crate::needs::reads_column;
 use store::Table;
 
 pub(super) use column::refuse_type_change;
 pub(super) use rename::{index as rename_index, renamed_table};
 
 pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<Defined, SqlError> {
-    let tag = if alter.materialized { "ALTER MATERIALIZED VIEW" } else { "ALTER TABLE" };
+    let tag = match (alter.materialized, alter.view) {
+        (true, _) => "ALTER MATERIALIZED VIEW",
+        (false, true) => "ALTER VIEW",
+        (false, false) => "ALTER TABLE",
+    };
     let table = alter.table.text.as_str();
     system::refuse_change(table)?;
+    if let Some(known) = core.catalog.view(table).filter(|_| !alter.materialized) {
+        return view::alter(core, tag, known, alter);
+    }
     let Some(known) = core.catalog.table(table).cloned() else {
         return if alter.if_exists {
             Ok(Defined::missing(tag, "relation", table))
@@ -41,6 +51,11 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
     };
     if alter.materialized {
         materialized::of_name(core, table)?;
+    } else if alter.view {
+        return Err(SqlError::new(
+            state::NOT_A_TABLE,
+            format!("\"{}\" is not a view", known.def().own_name()),
+        ));
     }
     if known.def().materialized.is_some() {
         alter.changes.iter().try_for_each(|change| check_of_view(&known, change))?;
@@ -96,6 +111,20 @@ pub(super) fn drop_column(
     change.drop_column(column, false, true)?;
     change.undo.extend(undo);
     Ok((change.notes, change.undo))
+}
+
+/// Takes the default of a column away that was declared `SERIAL`. Returns what undoes it.
+pub(super) fn drop_serial(
+    core: &Core,
+    words: &Words<'_>,
+    table: &str,
+    column: &str,
+) -> Result<Vec<Undo>, SqlError> {
+    let mut change = Change::new(core, words, table);
+    let undo = loosened(core, table, false);
+    change.drop_serial(column)?;
+    change.undo.extend(undo);
+    Ok(change.undo)
 }
 
 /// What puts the definition of now in force again.
@@ -277,7 +306,7 @@ impl Change<'_> {
         if cascade {
             self.drop_readers(&def, at)?;
         } else {
-            self.refuse_views("DROP COLUMN", &[name])?;
+            self.refuse_readers("DROP COLUMN", name)?;
         }
         self.drop_constraints_of(name)?;
         let def = self.def()?;
@@ -335,17 +364,19 @@ impl Change<'_> {
     /// `CASCADE`: what reads a column goes with it, and what reads that.
     fn drop_readers(&mut self, def: &TableDef, at: usize) -> Result<(), SqlError> {
         let name = &def.columns[at].name;
-        // Those first that read others.
-        while let Some(view) = materialized_reader_of(self.core, &self.table) {
-            let (core, name) = (self.core, view.name());
-            self.notes.push(Note::plain(format!("drop cascades to {MATERIALIZED} {name}")));
-            core.store.drop_table(name)?;
-            self.undo.push(Undo::TableGone(Arc::clone(&view), Vec::new()));
+        let (views, materialized) = self.readers_of(name);
+        for view in materialized {
+            self.drop_materialized(&view)?;
         }
-        while let Some(view) = last_reader_of(self.core, &self.table) {
-            self.notes.push(Note::plain(format!("drop cascades to view {}", view.name)));
-            self.core.store.drop_view(&view.name)?;
-            self.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(&view))));
+        for view in views {
+            // Those first that read others.
+            while let Some(reader) = materialized_reader_of(self.core, &view.name) {
+                self.drop_materialized(&reader)?;
+            }
+            while let Some(reader) = last_reader_of(self.core, &view.name) {
+                self.drop_view(&reader)?;
+            }
+            self.drop_view(&view)?;
         }
         let rules = def.rules.iter().filter(|rule| mentions(&rule.condition, name));
         for rule in rules {
@@ -366,26 +397,52 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// A view's text names tables and columns; it would not find them any more. `columns`: only these change their
-    /// names or go; none: all of the table is concerned.
-    fn refuse_views(&self, what: &str, columns: &[&str]) -> Result<(), SqlError> {
-        let may_read = |sql: &str| {
-            columns.is_empty() || reads_all(sql) || columns.iter().any(|column| mentions(sql, column))
-        };
-        let reads = |view: &&Arc<ViewDef>| mentions(&view.sql, &self.table) && may_read(&view.sql);
-        let view = self.core.catalog.views().find(reads);
-        let materialized = || {
-            let view = materialized_reader_of(self.core, &self.table)?;
-            Some((MATERIALIZED, view.name().to_owned()))
-        };
-        match view.map(|view| ("view", view.name.clone())).or_else(materialized) {
-            None => Ok(()),
-            Some((word, name)) => Err(SqlError::new(
-                state::DEPENDED_ON,
-                format!("{what} is refused: {word} \"{name}\" reads table \"{}\"", self.table),
-            )
-            .with_hint("drop the view first")),
+    fn drop_view(&mut self, view: &Arc<ViewDef>) -> Result<(), SqlError> {
+        // It may have gone with another.
+        if self.core.store.catalog().view(&view.name).is_none() {
+            return Ok(());
         }
+        self.notes.push(Note::plain(format!("drop cascades to view {}", view.name)));
+        self.core.store.drop_view(&view.name)?;
+        self.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(view))));
+        Ok(())
+    }
+
+    fn drop_materialized(&mut self, view: &Arc<Table>) -> Result<(), SqlError> {
+        self.notes.push(Note::plain(format!("drop cascades to {MATERIALIZED} {}", view.name())));
+        self.core.store.drop_table(view.name())?;
+        self.undo.push(Undo::TableGone(Arc::clone(view), Vec::new()));
+        Ok(())
+    }
+
+    /// The views that read a column of the table, and those of them that are materialized.
+    fn readers_of(&self, column: &str) -> (Vec<Arc<ViewDef>>, Vec<Arc<Table>>) {
+        let reads = |sql: &str| {
+            mentions(sql, &self.table)
+                && reads_column(self.core, sql, &self.table, column)
+                    .unwrap_or_else(|| reads_all(sql) || mentions(sql, column))
+        };
+        let catalog = self.core.store.catalog();
+        let views = catalog.views().filter(|view| reads(&view.sql)).cloned().collect();
+        let is_reader =
+            |table: &&Arc<Table>| table.def().materialized.as_ref().is_some_and(|query| reads(&query.sql));
+        (views, catalog.tables().filter(is_reader).cloned().collect())
+    }
+
+    /// What reads a column would not find it any more.
+    fn refuse_readers(&self, what: &str, column: &str) -> Result<(), SqlError> {
+        let (views, materialized) = self.readers_of(column);
+        let view = views.first().map(|view| ("view", view.name.as_str()));
+        let materialized = materialized.first().map(|view| (MATERIALIZED, view.name()));
+        match view.or(materialized) {
+            Some((word, name)) => Err(self.refused_for(what, word, name)),
+            None => Ok(()),
+        }
+    }
+
+    fn refused_for(&self, what: &str, word: &str, name: &str) -> SqlError {
+        let message = format!("{what} is refused: {word} \"{name}\" reads table \"{}\"", self.table);
+        SqlError::new(state::DEPENDED_ON, message).with_hint("drop the view first")
     }
 }
 

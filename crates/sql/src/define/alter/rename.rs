@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use sqltext::definition::RenameIndex;
-use store::definition::{ForeignKey, TableDef, qualified};
+use store::definition::{ForeignKey, TableDef, ViewDef, qualified};
 
+use super::follow::{self, Relation};
 use super::{Change, unknown_constraint};
+use crate::compute::mentions;
 use crate::core::Core;
-use crate::define::drop::{references, within};
+use crate::define::drop::{materialized_reader_of, reader_of, references, within};
 use crate::define::{Defined, Undo, altered, check_column_name, check_public_name};
 use crate::error::{SqlError, state};
+use crate::governed::MATERIALIZED;
 use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 
 /// `ALTER INDEX name RENAME TO name`
@@ -49,7 +52,7 @@ impl Change<'_> {
         if namespace.is_none() {
             check_public_name(own)?;
         }
-        self.refuse_views("RENAME TO", &[])?;
+        let views = self.views_of_renamed(own, namespace)?;
         let name = &qualified(namespace, own);
         self.alter(|def| {
             // The constraint keeps its name, as in PostgreSQL: tools rename it themselves.
@@ -60,8 +63,43 @@ impl Change<'_> {
             rename_in_expressions(def, &before, own, Meant::Table);
             Ok(())
         })?;
+        self.undo.extend(follow::install(self.core, views)?);
         let before = std::mem::replace(&mut self.table, name.to_owned());
         self.rename_in_references(&before, &|key| name.clone_into(&mut key.table))
+    }
+
+    /// The views that read the table, as they are when it has another name.
+    fn views_of_renamed(&self, own: &str, namespace: Option<&str>) -> Result<Vec<ViewDef>, SqlError> {
+        let def = self.def()?;
+        if let Some(view) = materialized_reader_of(self.core, &self.table) {
+            return Err(self.refused_for("RENAME TO", MATERIALIZED, view.name()));
+        }
+        let before = Relation { namespace: def.namespace.as_deref(), own: def.own_name() };
+        let views = follow::of_relation(self.core, &before, &Relation { namespace, own });
+        views.ok_or_else(|| {
+            let view = reader_of(self.core, &self.table);
+            self.refused_for("RENAME TO", "view", view.as_ref().map_or("", |view| &view.name))
+        })
+    }
+
+    /// The views that read a column, as they are when it has another name.
+    fn views_of_column(&self, from: &str, to: &str) -> Result<Vec<ViewDef>, SqlError> {
+        let (views, materialized) = self.readers_of(from);
+        if let Some(view) = materialized.first() {
+            return Err(self.refused_for("RENAME COLUMN", MATERIALIZED, view.name()));
+        }
+        let catalog = self.core.store.catalog();
+        let changed = |view: &Arc<ViewDef>| {
+            follow::of_column(&catalog, view, &self.table, (from, to))
+                .ok_or_else(|| self.refused_for("RENAME COLUMN", "view", &view.name))
+        };
+        let followed = views.iter().map(changed).collect::<Result<Vec<_>, _>>()?;
+        // A bare name that was another table's column would mean both.
+        let ambiguous = |view: &&Arc<ViewDef>| mentions(&view.sql, &self.table) && mentions(&view.sql, to);
+        match catalog.views().find(ambiguous) {
+            Some(view) => Err(self.refused_for("RENAME COLUMN", "view", &view.name)),
+            None => Ok(followed),
+        }
     }
 
     /// Foreign keys that refer to a table keep referring to it when it, or a column of it, gets another name.
@@ -87,12 +125,11 @@ impl Change<'_> {
     /// `RENAME [COLUMN] name TO name`
     pub(super) fn rename_column(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
         check_column_name(to)?;
-        // A name that another table's column has would mean both.
-        self.refuse_views("RENAME COLUMN", &[from, to])?;
         let def = self.def()?;
         if def.column_index(from).is_none() {
             return Err(SqlError::unknown_column(def.own_name(), from));
         }
+        let views = self.views_of_column(from, to)?;
         self.alter(|def| {
             if let Some(at) = def.column_index(from) {
                 to.clone_into(&mut def.columns[at].name);
@@ -102,6 +139,7 @@ impl Change<'_> {
             }
             Ok(())
         })?;
+        self.undo.extend(follow::install(self.core, views)?);
         self.rename_owners(&def, from, to)?;
         let table = self.table.clone();
         self.rename_in_references(&table, &|key| {
