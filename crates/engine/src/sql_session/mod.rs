@@ -495,7 +495,14 @@ impl SqlSession {
             return Ok(Prepared::empty());
         }
         if let Some(utility) = utility::read(text)? {
-            let columns = self.columns_of(&utility)?;
+            let columns = match &utility {
+                Utility::Explain { head, name, .. } => {
+                    let prepared = Arc::clone(self.statements.get(name)?);
+                    let text = run::explained(head, &prepared)?;
+                    context.executor()?.describe(&self.sql, &text, prepared.chosen())?.columns
+                }
+                utility => self.columns_of(utility)?,
+            };
             let parameters = match &utility {
                 Utility::Declare { text, .. } => {
                     context.executor()?.describe(&self.sql, text, chosen)?.parameters

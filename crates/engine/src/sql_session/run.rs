@@ -379,6 +379,11 @@ impl SqlSession {
                 Ok(done("PREPARE"))
             }
             Utility::Execute { name, values } => self.execute_prepared(context, name, values, sink),
+            Utility::Explain { head, name, values } => {
+                let (prepared, given) = self.values_given(context, name, values)?;
+                let text = explained(head, &prepared)?;
+                self.run_chosen(context, &text, &given, prepared.chosen(), sink)
+            }
             Utility::Deallocate(name) => self.deallocate(name.as_deref()),
             Utility::Declare { name, hold, forward_only, text } => {
                 let (prepared, rows) = self.declared(context, name, text, *hold, values)?;
@@ -599,6 +604,20 @@ impl SqlSession {
         values: &str,
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
+        let (prepared, given) = self.values_given(context, name, values)?;
+        if let Body::Utility(Utility::Execute { .. } | Utility::Explain { .. }) = prepared.body() {
+            return Err(SqlError::new("0A000", "EXECUTE of a statement that is an EXECUTE is not supported"));
+        }
+        self.run_prepared(context, &prepared, &given, sink)
+    }
+
+    /// A prepared statement and the values that an `EXECUTE` gives it.
+    fn values_given(
+        &mut self,
+        context: &mut SqlThreadContext,
+        name: &str,
+        values: &str,
+    ) -> Result<(Arc<Prepared>, Vec<Value>), SqlError> {
         let prepared = Arc::clone(self.statements.get(name)?);
         let mut taken = OneRow::default();
         if !values.is_empty() {
@@ -612,10 +631,7 @@ impl SqlSession {
             );
             return Err(SqlError::new("42601", message));
         }
-        if let Body::Utility(Utility::Execute { .. }) = prepared.body() {
-            return Err(SqlError::new("0A000", "EXECUTE of a statement that is an EXECUTE is not supported"));
-        }
-        self.run_prepared(context, &prepared, &taken.values, sink)
+        Ok((prepared, taken.values))
     }
 
     /// The rows of a cursor, with what its query is.
@@ -812,6 +828,16 @@ impl SqlSession {
     }
 }
 
+/// The text of a prepared statement behind `EXPLAIN` and its options.
+pub(super) fn explained(head: &str, prepared: &Prepared) -> Result<String, SqlError> {
+    match prepared.body() {
+        Body::Sql => Ok(format!("{head}{}", prepared.text())),
+        Body::Empty | Body::Utility(_) => {
+            Err(SqlError::new("0A000", "EXPLAIN EXECUTE is supported for statements that read or write rows"))
+        }
+    }
+}
+
 fn show_columns(name: Option<&str>) -> Vec<ColumnDescription> {
     let column = |name: &str| ColumnDescription {
         name: name.into(),
@@ -881,6 +907,6 @@ fn outcome(done: Done) -> Outcome {
         return Outcome::Empty;
     }
     let counted = matches!(done.kind, DoneKind::Rows) && !matches!(done.tag, "EXPLAIN" | "CALL")
-        || matches!(done.tag, "SELECT" | "INSERT" | "UPDATE" | "DELETE");
+        || matches!(done.tag, "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "MERGE");
     Outcome::Complete { tag: done.tag, count: counted.then_some(done.affected) }
 }

@@ -45,6 +45,15 @@ pub(crate) enum Utility {
         /// The expressions between the parentheses.
         values: String,
     },
+    /// `EXPLAIN ... EXECUTE name (values)`
+    Explain {
+        /// What stands before `EXECUTE`.
+        head: String,
+        /// The prepared statement's name.
+        name: String,
+        /// The expressions between the parentheses.
+        values: String,
+    },
     /// `DEALLOCATE name`; no name is `ALL`.
     Deallocate(Option<String>),
     /// `DECLARE name CURSOR FOR query`
@@ -101,6 +110,7 @@ impl Utility {
             | Self::Discard(_)
             | Self::Prepare { .. }
             | Self::Execute { .. }
+            | Self::Explain { .. }
             | Self::Deallocate(_)
             | Self::Declare { .. }
             | Self::Fetch { .. }
@@ -187,6 +197,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "DISCARD",
         "PREPARE",
         "EXECUTE",
+        "EXPLAIN",
         "DEALLOCATE",
         "DECLARE",
         "FETCH",
@@ -217,6 +228,11 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "DISCARD" => Utility::Discard(discard(&mut reader)?),
         "PREPARE" => return prepare(&mut reader).map(Some),
         "EXECUTE" => execute(&mut reader)?,
+        // Of other statements it is the SQL layer's.
+        "EXPLAIN" => match explain(text, &mut reader)? {
+            Some(explain) => explain,
+            None => return Ok(None),
+        },
         "DEALLOCATE" => {
             reader.keyword("PREPARE");
             Utility::Deallocate(name_or_all(&mut reader)?)
@@ -394,9 +410,31 @@ fn prepare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
 }
 
 fn execute(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
+    let (name, values) = executed(reader)?;
+    Ok(Utility::Execute { name, values })
+}
+
+/// What stands behind `EXECUTE`.
+fn executed(reader: &mut Reader<'_>) -> Result<(String, String), SqlError> {
     let name = reader.name()?;
     let values = if reader.at_sign("(") { reader.parenthesised()?.to_owned() } else { String::new() };
-    Ok(Utility::Execute { name, values })
+    Ok((name, values))
+}
+
+/// `EXPLAIN (options) EXECUTE ...`, `EXPLAIN ANALYZE VERBOSE EXECUTE ...`
+fn explain(text: &str, reader: &mut Reader<'_>) -> Result<Option<Utility>, SqlError> {
+    if !reader.at_sign("(") {
+        reader.one_of(&["ANALYZE", "ANALYSE"]);
+        reader.keyword("VERBOSE");
+    } else if reader.parenthesised().is_err() {
+        return Ok(None);
+    }
+    let head = text.get(..reader.start()).unwrap_or_default().to_owned();
+    if !reader.keyword("EXECUTE") {
+        return Ok(None);
+    }
+    let (name, values) = executed(reader)?;
+    Ok(Some(Utility::Explain { head, name, values }))
 }
 
 fn declare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
@@ -592,6 +630,14 @@ mod tests {
         assert_eq!(read("PREPARE p (int) AS SELECT $1").unwrap(), Some(prepared));
         let executed = Utility::Execute { name: "p".into(), values: "1, (2)".into() };
         assert_eq!(read("EXECUTE p(1, (2))").unwrap(), Some(executed));
+        let explained = |head: &str, values: &str| {
+            Some(Utility::Explain { head: head.into(), name: "p".into(), values: values.into() })
+        };
+        assert_eq!(read("EXPLAIN EXECUTE p").unwrap(), explained("EXPLAIN ", ""));
+        let options = "EXPLAIN (ANALYZE, FORMAT JSON) ";
+        assert_eq!(read(&format!("{options}EXECUTE p(1)")).unwrap(), explained(options, "1"));
+        assert_eq!(read("EXPLAIN ANALYZE VERBOSE SELECT 1").unwrap(), None);
+        assert_eq!(read("EXPLAIN (SELECT 1)").unwrap(), None);
         let open = Utility::Prepare { name: "p".into(), types: vec![None], text: "SELECT $1".into() };
         assert_eq!(read("PREPARE p (unknown) AS SELECT $1").unwrap(), Some(open));
         assert_eq!(read("PREPARE p (nonsense) AS SELECT 1").unwrap_err().state, "42704");

@@ -76,7 +76,10 @@ fn begin(
     let pid = HTTP_PROCESSES + (PROCESS.fetch_add(1, Ordering::Relaxed) - HTTP_PROCESSES).rem_euclid(1 << 20);
     let identity = Identity { pid, role: user.clone(), user, ..Identity::stranger() };
     let timeout = door.shared.statement_timeout().map_or(HTTP_PATIENCE, |timeout| timeout.min(HTTP_PATIENCE));
-    session.start(identity, Some(address.to_string()), Some(timeout), &statement.settings())?;
+    // As a setting of the session it counts from its first statement on.
+    let own = ("statement_timeout".to_owned(), format!("{}ms", timeout.as_millis()));
+    let settings = [&statement.settings()[..], &[own]].concat();
+    session.start(identity, Some(address.to_string()), Some(timeout), &settings)?;
     let cancel = session.cancel().clone();
     let (sender, reply) = tokio::sync::oneshot::channel();
     Ok((JsonWork { session, statement, reply: sender }, cancel, reply))
