@@ -23,7 +23,7 @@ impl<'a> Translator<'a, '_> {
         right: &Expr,
     ) -> Step<Out<'a>> {
         let list = match right {
-            Expr::Subquery(_) => self.expression(right)?,
+            Expr::Subquery(query) => self.subquery(query)?,
             _ => self.list(std::slice::from_ref(right))?,
         };
         let equal = operator.text == "=" || operator.text == "==";

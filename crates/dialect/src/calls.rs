@@ -43,6 +43,11 @@ const RENAMED: &[(&str, &str)] = &[
     ("character_length", "length"),
 ];
 
+/// What a function is called in SQLite; the name is in lower case.
+pub(super) fn renamed(name: &str) -> &str {
+    RENAMED.iter().find(|(from, _)| *from == name).map_or(name, |(_, to)| to)
+}
+
 /// Functions whose arguments are of one type, which is what they return.
 const AGREEING: &[&str] = &["coalesce", "greatest", "least", "nullif", "ifnull"];
 

@@ -54,6 +54,14 @@ impl Target {
         }
     }
 
+    /// The columns that `INSERT` fills: those that it names, or all that can be given.
+    pub(super) fn all_of(table: &Table, columns: Option<&[String]>) -> Vec<Self> {
+        match columns {
+            Some(columns) => columns.iter().map(|name| Self::of(table, name)).collect(),
+            None => assignable(table.def()).map(|at| Self::column(table, at)).collect(),
+        }
+    }
+
     /// Its default, in the place of the word.
     fn default_at<'a>(&self, from: usize) -> Out<'a> {
         Out::made(self.default.as_deref().unwrap_or("NULL"), from)
@@ -173,7 +181,7 @@ impl<'a> Translator<'a, '_> {
         let own = table.name.clone();
         if self.peek().is_some_and(|token| {
             matches!(token.kind, Kind::Word | Kind::Quoted)
-                && !token.is_any(&["VALUES", "SELECT", "WITH", "DEFAULT", "OVERRIDING"])
+                && !token.is_any(&["VALUES", "SELECT", "WITH", "TABLE", "DEFAULT", "OVERRIDING"])
         }) {
             self.take_word("AS");
             table.alias = Some(unquoted(self.token()?.text));
@@ -184,19 +192,21 @@ impl<'a> Translator<'a, '_> {
         self.scopes.add(Relation::new(called, source.clone()));
         self.scopes.add(Relation::new("excluded".to_owned(), source));
         let columns = self.named_columns(&mut Out::default());
-        let mut overrides = false;
-        if self.take_word("OVERRIDING") {
-            overrides = self.peek().is_some_and(|token| token.is("SYSTEM"));
-            self.at += 2;
-        }
+        let overrides = self.overriding();
         if let Some(written) = self.names.table(&own).cloned() {
-            self.targets = Some(match &columns {
-                Some(columns) => columns.iter().map(|name| Target::of(&written, name)).collect(),
-                None => assignable(written.def()).map(|at| Target::column(&written, at)).collect(),
-            });
+            self.targets = Some(Target::all_of(&written, columns.as_deref()));
             self.written = Some(written);
         }
         Ok((resolve, table, columns, overrides))
+    }
+
+    /// `OVERRIDING SYSTEM VALUE`, or `USER`: whether it is the first.
+    pub(super) fn overriding(&mut self) -> bool {
+        let overrides = self.next_is_words(&["OVERRIDING", "SYSTEM"]);
+        if self.take_word("OVERRIDING") {
+            self.at += 2;
+        }
+        overrides
     }
 
     /// The verb of an `INSERT`, `REPLACE` or `UPDATE`, and its `OR ...`.
@@ -223,7 +233,7 @@ impl<'a> Translator<'a, '_> {
         let rows = self.next_is_sign(2, "(");
         let query = self
             .peek_at(1)
-            .is_some_and(|token| token.is_any(&["SELECT", "WITH"]) || (rows && token.is("VALUES")));
+            .is_some_and(|token| token.is_any(&["SELECT", "WITH", "TABLE"]) || (rows && token.is("VALUES")));
         if !self.next_is_sign(0, "(") || query {
             return None;
         }

@@ -42,9 +42,11 @@ mod equals;
 mod expression;
 mod indexes;
 mod inline;
+mod joined;
 pub mod lateral;
 pub mod limits;
 pub mod lowered;
+mod merge;
 mod names;
 mod numeric;
 mod objects;
@@ -58,6 +60,7 @@ mod rows;
 mod schemas;
 mod scope;
 mod select;
+mod single;
 mod spelling;
 mod stars;
 mod statement;
@@ -244,6 +247,8 @@ struct Translator<'a, 'n> {
     writes: bool,
     /// It is a part of a definition.
     defines: bool,
+    /// It is in SQLite's words already.
+    served: bool,
     /// The outermost query, where it is a plain one.
     select: Plain,
     /// Where the text of the last `SELECT`'s list ends, and where the keys of its `DISTINCT ON` begin.
@@ -255,6 +260,8 @@ struct Translator<'a, 'n> {
     spread: Option<rows::Spread<'a>>,
     /// One call of the list at most gives rows.
     alone: bool,
+    /// The columns of the join that was just taken, where tables are joined by names.
+    joined: Option<Vec<scope::StarColumn>>,
     /// How many names of columns there were so far.
     columns_named: usize,
     /// The `LATERAL` queries around the place, innermost last.
@@ -405,6 +412,11 @@ pub fn view(catalog: &Catalog, sql: &str) -> Option<String> {
     walked_view(catalog, sql).map(|view| view.sql)
 }
 
+/// A query that is in SQLite's words already, as a statement; `None`: our grammar does not know it.
+pub fn translate_view(catalog: &Catalog, sql: &str) -> Option<Translated> {
+    walked_view(catalog, sql)
+}
+
 /// The tables and views that a query in SQLite's words reads by name; `None`: our grammar does not know it.
 pub fn reads_of_view(catalog: &Catalog, sql: &str) -> Option<Vec<String>> {
     walked_view(catalog, sql).map(|view| view.reads)
@@ -462,6 +474,7 @@ fn walked(
         let mut walk = Translator::new(sql, tokens, &names, chosen);
         walk.inserts = tokens.iter().any(|token| token.is("INSERT"));
         walk.agreed.clone_from(&agreed);
+        walk.served = matches!(purpose, Purpose::View(_));
         match walk.whole(tree) {
             // Each time it is another query of the text.
             Err(Stop::Again(at, columns)) if agreed.len() < WALKS_MAX => agreed.insert(at, columns),
@@ -554,6 +567,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             inserts: false,
             writes: false,
             defines: false,
+            served: false,
             select: Plain::Not,
             list_end: 0,
             distinct_keys: 0,
@@ -561,6 +575,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             spread: None,
             alone: false,
             columns_named: 0,
+            joined: None,
             laterals: Vec::new(),
             made: 0,
             by_index: sql.len() <= limits::INDEXED_BYTES_MAX,

@@ -212,6 +212,8 @@ pub enum Verb {
     Update(Update),
     /// `DELETE`
     Delete(Delete),
+    /// `MERGE`
+    Merge(Merge),
 }
 
 /// `OR ...`: what becomes of a row whose key or unique value is taken.
@@ -317,6 +319,52 @@ pub struct Delete {
     pub using: Option<String>,
     /// The rows.
     pub rows: Rows,
+}
+
+/// `MERGE INTO table USING source ON condition WHEN ...`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merge {
+    /// What is merged, as it stands in a `FROM`.
+    pub source: String,
+    /// Which row of it is which row of the table.
+    pub on: String,
+    /// What becomes of its rows: the first that holds.
+    pub clauses: Vec<MergeClause>,
+}
+
+/// `WHEN [NOT] MATCHED [AND condition] THEN action`
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeClause {
+    /// It is about rows of the source that are rows of the table.
+    pub matched: bool,
+    /// Which of them; none: all.
+    pub condition: Option<String>,
+    /// What becomes of them.
+    pub action: MergeAction,
+}
+
+/// What becomes of a row that is merged.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MergeAction {
+    /// `DO NOTHING`
+    Nothing,
+    /// `DELETE`
+    Delete,
+    /// `UPDATE SET ...`
+    Update(Vec<Set>),
+    /// `INSERT ...`
+    Insert(MergeInsert),
+}
+
+/// `INSERT (columns) VALUES (values)` of a `MERGE`
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeInsert {
+    /// The columns that it names.
+    pub columns: Option<Vec<String>>,
+    /// `OVERRIDING SYSTEM VALUE`
+    pub overrides: bool,
+    /// What they become.
+    pub values: Vec<String>,
 }
 
 /// Which rows an `UPDATE` or `DELETE` is about.

@@ -91,6 +91,12 @@ impl Names {
         names
     }
 
+    /// Whether a table or view has this name in the store.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.tables.contains_key(&name) || self.views.contains_key(&name)
+    }
+
     /// The user's function that is called at a place of the text.
     pub(super) fn own_function(&self, place: usize) -> Option<&Rc<Own>> {
         if self.own.is_empty() { None } else { self.own.get(&place) }

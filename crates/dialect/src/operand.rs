@@ -66,7 +66,7 @@ impl<'a> Translator<'a, '_> {
             Expr::UnaryOp { expr, .. } => self.signed(expr),
             Expr::Nested(inner) => self.list(std::slice::from_ref(inner)),
             Expr::Tuple(parts) => self.list(parts),
-            Expr::Subquery(query) => self.subquery(query),
+            Expr::Subquery(query) => self.value_of_query(query),
             Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
             Expr::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
@@ -199,15 +199,20 @@ impl<'a> Translator<'a, '_> {
         Ok(out.formed(Form::List(parts)))
     }
 
-    /// A query in parentheses that stands for a value.
+    /// A query in parentheses that stands for what it gives.
     pub(super) fn subquery(&mut self, query: &Query) -> Step<Out<'a>> {
+        Ok(self.subquery_with_items(query)?.0)
+    }
+
+    /// The same with its columns.
+    pub(super) fn subquery_with_items(&mut self, query: &Query) -> Step<(Out<'a>, Vec<Item>)> {
         let (out, items) = self.query_in_parentheses(query)?;
-        let first = items.into_iter().next().unwrap_or_default();
+        let first = items.first().cloned().unwrap_or_default();
         let ty = self.type_of(&first);
         let floats = ty == Some(SqlType::Numeric) && !first.is_decimal();
         let mut out = out.of_type(ty).formed(Form::Query { floats });
         out.label = first.label;
-        Ok(out)
+        Ok((out, items))
     }
 
     /// A query in parentheses, and its columns.

@@ -26,6 +26,14 @@ pub(super) struct Output<'a> {
     place: Option<usize>,
 }
 
+impl<'a> Output<'a> {
+    /// A column that a star stands for.
+    pub(super) fn of_star(label: &str, text: &str, from: usize) -> Self {
+        let (label, out) = (label.to_owned(), Out::made(text, from));
+        Self { label, given: false, out, node: Node::Other, place: None }
+    }
+}
+
 /// Behind which words a name stands.
 #[derive(Clone, Copy)]
 pub(super) enum Clause {

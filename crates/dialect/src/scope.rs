@@ -29,6 +29,15 @@ pub(super) struct Relation {
     pub(super) optional: bool,
 }
 
+/// A column that `*` stands for.
+#[derive(Clone, Debug)]
+pub(super) struct StarColumn {
+    pub(super) name: String,
+    /// In SQLite's words.
+    pub(super) text: String,
+    pub(super) ty: Option<SqlType>,
+}
+
 /// What one query or statement lists.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
@@ -37,6 +46,8 @@ pub(super) struct Scope {
     pub(super) merged: bool,
     /// Whether rows of any of them may be missing: `RIGHT JOIN`, `FULL JOIN`.
     pub(super) all_optional: bool,
+    /// What `*` stands for, where that is known and `merged`.
+    pub(super) star: Option<Vec<StarColumn>>,
 }
 
 impl Relation {

@@ -8,6 +8,7 @@ use sqltext::token::{Kind, Token};
 
 use super::calls::{Argument, argument_of};
 use super::equals::keyed;
+use super::joined::joined;
 use super::numeric::Digits;
 use super::out::{Form, Out};
 use super::outputs::Output;
@@ -39,17 +40,34 @@ pub(super) struct Tables<'a> {
 
 /// What a list of columns became.
 #[derive(Default)]
-struct Columns<'a> {
-    items: Vec<Item>,
+pub(super) struct Columns<'a> {
+    pub(super) items: Vec<Item>,
     listed: Vec<Listed>,
     outputs: Vec<Output<'a>>,
     out: Out<'a>,
+}
+
+impl<'a> Columns<'a> {
+    /// Adds what a star became.
+    pub(super) fn add_made(
+        &mut self,
+        text: &str,
+        from: usize,
+        outputs: impl IntoIterator<Item = Output<'a>>,
+    ) {
+        self.out.push(Out::made(text, from));
+        self.outputs.extend(outputs);
+        self.listed.push(Listed::All(None));
+    }
 }
 
 impl<'a> Translator<'a, '_> {
     pub(super) fn select(&mut self, select: &Select) -> Step<Out<'a>> {
         self.scopes.begin();
         let wanted = self.select.begin();
+        if self.peek().is_some_and(|token| token.is("TABLE")) {
+            return self.rows_of_table(wanted);
+        }
         let mut out = Out::default();
         self.pass_word("SELECT", &mut out)?;
         self.distinct(select.distinct.as_ref(), &mut out)?;
@@ -122,6 +140,23 @@ impl<'a> Translator<'a, '_> {
         select.having.is_some() && !grouped && !list.windows(2).any(is_aggregate)
     }
 
+    /// `TABLE name`: all of its rows.
+    fn rows_of_table(&mut self, wanted: bool) -> Step<Out<'a>> {
+        let word = self.token()?;
+        let mut out = Out::made("SELECT * FROM", word.start);
+        let table = self.table(None, &mut out)?;
+        self.outputs = self.outputs_of_star(None);
+        self.add_arm(vec![Item { star: true, columns: self.star(None), ..Item::default() }]);
+        if let Some(first) = table.filter(|_| wanted) {
+            let tables = lowered::Tables { first, second: None };
+            let (list, condition, group) = (vec![Listed::All(None)], None, Vec::new());
+            let (order, limit, offset) = (Vec::new(), None, None);
+            let select = lowered::Select { list, tables, condition, group, order, limit, offset };
+            self.select = Plain::Found(Box::new(select));
+        }
+        Ok(out)
+    }
+
     /// Whether the list that is next has no more than one call that gives rows.
     fn rows_are_alone(&self) -> bool {
         let list = &self.tokens[self.at..self.end_of_list()];
@@ -168,6 +203,10 @@ impl<'a> Translator<'a, '_> {
         for (at, column) in list.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut columns.out)?;
+            }
+            if self.next_is_star_of_joined() {
+                self.joined_columns(&mut columns)?;
+                continue;
             }
             if self.next_is_star_of_renamed() {
                 self.renamed_columns(&mut columns.items, &mut columns.out)?;
@@ -311,11 +350,17 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn tables(&mut self, tables: &[TableWithJoins]) -> Step<(Out<'a>, Option<lowered::Tables>)> {
         let (mut out, mut found) = (Out::default(), Vec::new());
         self.see_joins(tables);
+        let mut star = Some(Vec::new());
         for (at, table) in tables.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
             self.joined_tables(table, &mut out, &mut found)?;
+            let columns = self.joined.take();
+            star = star.zip(columns).map(|(all, columns)| [all, columns].concat());
+        }
+        if let Some(scope) = self.scopes.innermost_mut() {
+            scope.star = star;
         }
         Ok((out, plain_tables(found)))
     }
@@ -402,7 +447,9 @@ impl<'a> Translator<'a, '_> {
         out: &mut Out<'a>,
         found: &mut Vec<Option<Joined>>,
     ) -> Step<()> {
+        let (first, merged) = (self.scopes.len(), self.scopes.innermost().is_some_and(|scope| scope.merged));
         let table = self.relation(&tables.relation, out)?;
+        let mut columns = if merged { self.columns_of_entry(&tables.relation, first) } else { None };
         found.push(table.map(|table| Joined { table, left: false, on: None }));
         for join in &tables.joins {
             let begin = self.at;
@@ -412,6 +459,10 @@ impl<'a> Translator<'a, '_> {
             let mut plain = !words.iter().any(|word| word.is_any(&["NATURAL", "RIGHT", "FULL"]));
             let number = self.scopes.len();
             let table = self.relation(&join.relation, out)?;
+            if merged {
+                let right = self.columns_of_entry(&join.relation, number);
+                columns = joined(columns, right, &join.join_operator);
+            }
             if left {
                 self.scopes.make_optional(number);
             }
@@ -446,6 +497,7 @@ impl<'a> Translator<'a, '_> {
             }
             found.push(table.filter(|_| plain).map(|table| Joined { table, left, on: node }));
         }
+        self.joined = columns;
         Ok(())
     }
 
@@ -460,7 +512,7 @@ impl<'a> Translator<'a, '_> {
 
     /// A table, a function that is a table, a query or a join in parentheses, with the names that it is given. Returns
     /// the name of a plain table.
-    fn relation(&mut self, factor: &TableFactor, out: &mut Out<'a>) -> Step<Option<Named>> {
+    pub(super) fn relation(&mut self, factor: &TableFactor, out: &mut Out<'a>) -> Step<Option<Named>> {
         match factor {
             TableFactor::Table { alias, args: None, .. } => return self.table(alias.as_ref(), out),
             TableFactor::Table { alias, args: Some(args), .. } => {

@@ -2,8 +2,8 @@
 
 use sqltext::ast::{
     Cte, Delete, Distinct, Expr, FromTable, GroupByExpr, Insert, LimitClause, OrderBy, OrderByExpr,
-    OrderByKind, OrderBySort, Query, SetExpr, Statement, TableWithJoins, Update, UpdateTableFromKind, Values,
-    With,
+    OrderByKind, OrderBySort, Query, SetExpr, Statement, TableFactor, TableWithJoins, Update,
+    UpdateTableFromKind, Values, With,
 };
 use sqltext::conflict::Tail;
 use store::definition::SqlType;
@@ -17,15 +17,18 @@ use super::scope::{Relation, Source};
 use super::types::Told;
 use super::{Item, Made, Plain, Step, Stop, Translator, numeric};
 use crate::lowered::{self, Indexed, Named, Node, Order, Piece, Resolve, Rows, Select, Verb, Write};
-use sqltext::token::unquoted;
+use pgcatalog::system::is_reserved;
+use sqltext::error::SqlError;
+use sqltext::token::{Token, unquoted};
 
 impl<'a> Translator<'a, '_> {
     pub(super) fn statement(&mut self, statement: &Statement, tail: &Tail) -> Step<Made<'a>> {
         let (with, statement) = match statement {
             Statement::Query(query) => match &*query.body {
-                SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => {
-                    (query.with.as_ref(), statement)
-                }
+                SetExpr::Insert(statement)
+                | SetExpr::Update(statement)
+                | SetExpr::Delete(statement)
+                | SetExpr::Merge(statement) => (query.with.as_ref(), statement),
                 _ => {
                     if query.with.is_none() && matches!(&*query.body, SetExpr::Select(_)) {
                         self.select = Plain::Wanted;
@@ -64,6 +67,7 @@ impl<'a> Translator<'a, '_> {
             Statement::Insert(insert) => self.insert_statement(insert, tail),
             Statement::Update(update) => self.update_statement(update, tail),
             Statement::Delete(delete) => self.delete_statement(delete, tail),
+            Statement::Merge(merge) => self.merge_statement(merge),
             _ => Err(Stop::Unknown),
         }?;
         Ok(Made::Write(Box::new(Write { with, ..write })))
@@ -87,7 +91,13 @@ impl<'a> Translator<'a, '_> {
         Ok(self.write(verb, table, resolve, returning))
     }
 
-    fn write(&self, verb: Verb, table: Named, resolve: Option<Resolve>, returning: Option<String>) -> Write {
+    pub(super) fn write(
+        &self,
+        verb: Verb,
+        table: Named,
+        resolve: Option<Resolve>,
+        returning: Option<String>,
+    ) -> Write {
         let parameters = self.parameters.count();
         Write { verb, table, with: String::new(), resolve, returning, parameters }
     }
@@ -148,13 +158,16 @@ impl<'a> Translator<'a, '_> {
 
     /// The table of an `UPDATE` or `DELETE`, and by which index its rows are to be found.
     fn written_table(&mut self, table: &TableWithJoins) -> Step<(Named, Option<Indexed>)> {
-        if !table.joins.is_empty() {
-            return Err(Stop::Unknown);
-        }
+        if table.joins.is_empty() { self.written_factor(&table.relation) } else { Err(Stop::Unknown) }
+    }
+
+    pub(super) fn written_factor(&mut self, table: &TableFactor) -> Step<(Named, Option<Indexed>)> {
         self.take_word("ONLY");
+        let begin = self.peek();
         let mut named = self.table_name()?;
-        let alias = match &table.relation {
-            sqltext::ast::TableFactor::Table { alias, args: None, .. } => alias.as_ref(),
+        self.refuse_unknown(&named, begin)?;
+        let alias = match table {
+            TableFactor::Table { alias, args: None, .. } => alias.as_ref(),
             _ => return Err(Stop::Unknown),
         };
         let (alias, _) = self.alias_taken(alias)?;
@@ -165,6 +178,16 @@ impl<'a> Translator<'a, '_> {
         let called = named.alias.as_ref().unwrap_or(&named.name);
         self.scopes.add(Relation::new(called.clone(), source));
         Ok((named, indexed))
+    }
+
+    /// Refuses to write a table that is not there, before anything is said of its columns.
+    fn refuse_unknown(&self, named: &Named, begin: Option<Token<'a>>) -> Step<()> {
+        let elsewhere = named.schema.as_deref().is_some_and(|schema| !schema.eq_ignore_ascii_case("main"));
+        if elsewhere || self.names.knows(&named.name) || is_reserved(&named.name.to_lowercase()) {
+            return Ok(());
+        }
+        let place = begin.map_or(0, |token| token.start);
+        Err(Stop::Error(SqlError::unknown_table(&named.name).at(self.sql, place)))
     }
 
     /// `INDEXED BY name`, `NOT INDEXED`

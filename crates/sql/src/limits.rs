@@ -114,6 +114,9 @@ impl Default for Limits {
     }
 }
 
+/// Clauses of a `MERGE`: each is a query that has the conditions of those before it. People write two or three.
+pub(crate) const MERGE_CLAUSES_MAX: usize = 32;
+
 /// Terms of a `GROUP BY` that is computed without SQLite: each column of the list is compared with each of them.
 pub(crate) const GROUP_TERMS_MAX: usize = 32;
 

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use dialect::Translated;
 use dialect::lateral::LATERAL;
-use dialect::lowered::{Conflict, Insert, Lowered, Resolve, Rows, Set, Source, Values, Verb, Write};
+use dialect::lowered::{
+    Conflict, Insert, Lowered, Merge, MergeAction, MergeClause, Resolve, Rows, Set, Source, Values, Verb,
+    Write,
+};
 use pgcatalog::session::{Holder, Identity};
 use store::definition::{Privileges, TableDef, ViewDef};
 use store::{Catalog, Table};
@@ -225,6 +228,12 @@ impl Needs {
             }
             Verb::Update(_) => changes(Privileges::UPDATE),
             Verb::Delete(_) => changes(Privileges::DELETE),
+            Verb::Merge(merge) => merge.clauses.iter().for_each(|clause| match clause.action {
+                MergeAction::Nothing => {}
+                MergeAction::Delete => changes(Privileges::DELETE),
+                MergeAction::Update(_) => changes(Privileges::UPDATE),
+                MergeAction::Insert(_) => changes(Privileges::INSERT),
+            }),
         }
         if looks(write) {
             self.add(table, Privileges::SELECT, None);
@@ -334,7 +343,7 @@ fn updates(insert: &Insert) -> bool {
 /// Whether a statement looks at rows of the table that it writes.
 fn looks(write: &Write) -> bool {
     let rows = match &write.verb {
-        Verb::Insert(_) => return true,
+        Verb::Insert(_) | Verb::Merge(_) => return true,
         Verb::Update(update) => &update.rows,
         Verb::Delete(delete) => &delete.rows,
     };
@@ -393,6 +402,13 @@ fn with_laterals(mut texts: Vec<String>) -> Vec<String> {
         at += 1;
     }
     texts
+}
+
+/// Whether a query reads a column of a table itself, not by a view; `None`: that is not known.
+pub(crate) fn reads_column(core: &Core, sql: &str, table: &str, column: &str) -> Option<bool> {
+    let reads = Reads::of(core, &with_laterals(vec![sql.to_owned()]));
+    let columns = reads.columns(&core.catalog, table)?;
+    Some(columns.iter().any(|name| name.eq_ignore_ascii_case(column)))
 }
 
 /// Which columns queries read.
@@ -463,10 +479,28 @@ fn columns_written(catalog: &Catalog, write: &Write, privilege: Privileges) -> O
             updates.flat_map(|update| &update.sets).collect::<Vec<_>>()
         }
         Verb::Update(update) if privilege == Privileges::UPDATE => update.sets.iter().collect(),
+        Verb::Merge(merge) if privilege == Privileges::UPDATE => {
+            let sets = merge.clauses.iter().filter_map(|clause| match &clause.action {
+                MergeAction::Update(sets) => Some(sets),
+                _ => None,
+            });
+            sets.flatten().collect()
+        }
+        Verb::Merge(merge) if privilege == Privileges::INSERT => return columns_merged(def, merge),
         _ => return None,
     };
     let names: Vec<Box<str>> = named(&mut sets.into_iter().flat_map(|set| &set.columns));
     // A row's deadline and flags are of the whole row.
+    names.iter().all(|name| def.column_index(name).is_some()).then_some(names)
+}
+
+/// The columns that a `MERGE` inserts; `None`: one of its clauses gives all.
+fn columns_merged(def: &TableDef, merge: &Merge) -> Option<Vec<Box<str>>> {
+    let mut names: Vec<Box<str>> = Vec::new();
+    for clause in &merge.clauses {
+        let MergeAction::Insert(insert) = &clause.action else { continue };
+        names.extend(insert.columns.as_ref()?.iter().map(|name| name.as_str().into()));
+    }
     names.iter().all(|name| def.column_index(name).is_some()).then_some(names)
 }
 
@@ -509,9 +543,25 @@ fn witnesses(write: &Write) -> Vec<String> {
         Verb::Delete(delete) => {
             texts.push(rows_of(with, &[], &target, delete.using.as_deref(), &delete.rows));
         }
+        Verb::Merge(merge) => {
+            texts.push(format!("{with}SELECT 1 FROM {target}, {} WHERE ({})", merge.source, merge.on));
+            texts.extend(merge.clauses.iter().map(|clause| witness_of(with, &target, merge, clause)));
+        }
     }
     texts.extend(write.returning.as_ref().map(|list| format!("{with}SELECT {list} FROM {target}")));
     texts
+}
+
+/// What a clause of a `MERGE` reads.
+fn witness_of(with: &str, target: &str, merge: &Merge, clause: &MergeClause) -> String {
+    let mut read = match &clause.action {
+        MergeAction::Nothing | MergeAction::Delete => vec!["1".to_owned()],
+        MergeAction::Update(sets) => values_of(sets),
+        MergeAction::Insert(insert) => insert.values.clone(),
+    };
+    read.extend(clause.condition.iter().map(|condition| format!("({condition})")));
+    let table = if clause.matched { format!("{target}, ") } else { String::new() };
+    format!("{with}SELECT {} FROM {table}{}", read.join(", "), merge.source)
 }
 
 fn values_of(sets: &[Set]) -> Vec<String> {

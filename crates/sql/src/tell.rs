@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use dialect::lowered::{Node, Rows, Set, Values, Verb, Write};
+use dialect::lowered::{Merge, MergeAction, MergeClause, Node, Rows, Set, Values, Verb, Write};
 use dialect::{Chosen, needs_clock};
 use store::definition::SqlType;
 use store::value::Value;
@@ -90,6 +90,7 @@ impl Tells {
     pub(crate) fn of(catalog: &Catalog, write: &Write, sql: &str, chosen: Chosen<'_>) -> Option<Box<Self>> {
         let (rows, alone, sets) = match &write.verb {
             Verb::Insert(_) => return None,
+            Verb::Merge(merge) => return Self::of_merge(catalog, &write.table.name, merge),
             Verb::Update(update) => (&update.rows, update.from.is_none(), &update.sets[..]),
             Verb::Delete(delete) => (&delete.rows, delete.using.is_none(), &[][..]),
         };
@@ -102,6 +103,18 @@ impl Tells {
         let plain = alone && write.with.is_empty() && rows.limit.is_none() && rows.order.is_none();
         let form = plain.then(|| of_rows(table, write, rows, (&head, sql), chosen)).flatten();
         Some(Box::new(Self(vec![(Arc::clone(table), form.unwrap_or(Form::All))])))
+    }
+
+    /// What a `MERGE` tells: each cache would find other rows by its source.
+    fn of_merge(catalog: &Catalog, table: &str, merge: &Merge) -> Option<Box<Self>> {
+        let table = catalog.table(table).filter(|table| table.is_told())?;
+        let changes = |clause: &MergeClause| match &clause.action {
+            MergeAction::Nothing | MergeAction::Insert(_) => false,
+            MergeAction::Delete => true,
+            MergeAction::Update(sets) => !matches!(change_by(table, sets), Change::Nothing),
+        };
+        let told = merge.clauses.iter().any(changes);
+        told.then(|| Box::new(Self(vec![(Arc::clone(table), Form::All)])))
     }
 
     /// What a statement of several parts tells: all rows of each table that one of them reports, for each part may
@@ -147,9 +160,11 @@ enum Change {
 
 /// Rows with new values are deleted elsewhere: what they are now is fetched there when it is wanted.
 fn change(table: &Table, verb: &Verb, sets: &[Set]) -> Change {
-    if matches!(verb, Verb::Delete(_)) {
-        return Change::Deletes;
-    }
+    if matches!(verb, Verb::Delete(_)) { Change::Deletes } else { change_by(table, sets) }
+}
+
+/// The same of an `UPDATE`.
+fn change_by(table: &Table, sets: &[Set]) -> Change {
     let is_own = |name: &String| table.def().column_index(name).is_some();
     if sets.iter().any(|set| set.columns.iter().any(is_own)) {
         return Change::Deletes;

@@ -173,7 +173,11 @@ pub(crate) fn spelled_in(
             return Err(SyntaxError { place: token.start, fault: Fault::Stopped });
         }
         let unknown = passed_over(tokens, at);
-        if unknown == 0 {
+        if reads_table(tokens, at) {
+            // The parser's own `TABLE` takes what stands behind the name, too.
+            let words = [Spelled::make_keyword("SELECT"), Spelled::Mul, Spelled::make_keyword("FROM")];
+            spelled.extend(words.map(|word| TokenWithSpan { token: word, span: span_of(at, token) }));
+        } else if unknown == 0 {
             let literal = SyntaxError { place: token.start, fault: Fault::Literal };
             let own = if replaces(tokens, at) {
                 Spelled::make_keyword("INSERT")
@@ -287,6 +291,32 @@ fn replaces(tokens: &[Token<'_>], at: usize) -> bool {
     tokens[at].is("REPLACE")
         && tokens.get(at + 1).is_some_and(|next| next.is("INTO"))
         && !at.checked_sub(1).is_some_and(|before| tokens[before].is("OR"))
+}
+
+/// Whether this is the word of `TABLE name`, which is `SELECT * FROM name`.
+fn reads_table(tokens: &[Token<'_>], at: usize) -> bool {
+    const BEFORE: &[&str] = &["UNION", "INTERSECT", "EXCEPT", "ALL", "DISTINCT", "AS", "EXPLAIN", "FOR"];
+    if !tokens[at].is("TABLE") {
+        return false;
+    }
+    let name = |at: usize| tokens.get(at).is_some_and(|own| matches!(own.kind, Kind::Word | Kind::Quoted));
+    let Some(before) = at.checked_sub(1).map(|before| &tokens[before]) else { return name(at + 1) };
+    let begins = match before.kind {
+        Kind::Sign => matches!(before.text, "(" | ")" | ";"),
+        // `ANALYZE TABLE name` by itself is none.
+        _ if before.is_any(&["ANALYZE", "VERBOSE"]) => tokens[0].is("EXPLAIN"),
+        _ => before.is_any(BEFORE) || filled_by_query(tokens, at),
+    };
+    begins && name(at + 1)
+}
+
+/// Whether `INTO name` or `INTO schema.name` stands before a place.
+fn filled_by_query(tokens: &[Token<'_>], at: usize) -> bool {
+    match tokens.get(..at).unwrap_or_default() {
+        [.., into, _name] if into.is("INTO") => true,
+        [.., into, _schema, point, _name] => point.is_sign(".") && into.is("INTO"),
+        _ => false,
+    }
 }
 
 /// How many tokens from here on are a collation that changes nothing.

@@ -14,6 +14,7 @@ mod maths;
 mod moment;
 mod more;
 mod numeric;
+mod only;
 mod ordered;
 mod patch;
 mod pattern;
@@ -41,6 +42,7 @@ pub(crate) use jsonb::{Member, json_elements, json_members, json_value_text};
 pub use moment::bare_word;
 pub(crate) use moment::moment_series;
 pub use numeric::Sum;
+pub use only::ONLY_ROW;
 pub use ordered::is_ordered;
 pub(crate) use pattern::{regexp_matches, regexp_parts};
 pub(crate) use text::text_parts;
@@ -192,6 +194,7 @@ pub(crate) fn is_allowed(name: &str) -> bool {
         || numeric::is_aggregate(name)
         || float::is_aggregate(name)
         || OF_SESSION.contains(&name)
+        || name == ONLY_ROW
         || cast::is_cast(name)
 }
 
@@ -299,6 +302,7 @@ pub fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<()
     numeric::register(connection, caller)?;
     spread::register(connection, caller)?;
     ordered::register(connection, caller)?;
+    only::register(connection, caller)?;
     float::register(connection, caller)?;
     span::register(connection, caller)?;
     for (name, ty) in cast::all() {

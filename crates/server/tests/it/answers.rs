@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = &[
     ("objects.txt", include_str!("answers/objects.txt")),
     ("parameters.txt", include_str!("answers/parameters.txt")),
     ("rows.txt", include_str!("answers/rows.txt")),
+    ("statements.txt", include_str!("answers/statements.txt")),
     ("stored.txt", include_str!("answers/stored.txt")),
     ("texts.txt", include_str!("answers/texts.txt")),
     ("zones.txt", include_str!("answers/zones.txt")),

@@ -148,6 +148,15 @@ const STATEMENTS: &[(&str, Takes)] = &[
     ("UPDATE t SET (v, n) = ('a', 1)", &["wv", "wn"]),
     ("UPDATE t SET v = 'x' RETURNING k", &["wv", "rk"]),
     ("UPDATE t SET v = o.v FROM t AS o WHERE o.k = '2'", &["wv", "rv", "rk"]),
+    (
+        "MERGE INTO t USING (SELECT '1' AS k, 'x' AS v) AS o ON t.k = o.k WHEN MATCHED THEN UPDATE SET v = o.v",
+        &["wv", "rk"],
+    ),
+    (
+        "MERGE INTO t USING (SELECT '9' AS k) AS o ON t.k = o.k WHEN MATCHED AND n = 0 THEN DELETE \
+         WHEN NOT MATCHED AND false THEN INSERT (k, v) VALUES (o.k, 'x')",
+        &["d", "ak", "av", "rk", "rn"],
+    ),
     ("DELETE FROM t WHERE k = '9'", &["d", "rk"]),
     ("DELETE FROM t WHERE k = '9' RETURNING v", &["d", "rk", "rv"]),
     // What a part writes and reads.

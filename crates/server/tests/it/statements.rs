@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use engine::testing::arm;
 
-use crate::harness::{Client, config, daemon, daemon_with};
+use crate::harness::{Client, Daemon, config, daemon, daemon_with};
 use crate::lifecycle::{Folder, unix_config};
 
 /// A statement that does not end by itself.
@@ -265,6 +265,69 @@ fn a_statement_that_takes_too_long() {
     });
     assert!(line.starts_with("ERROR 57014 "), "{line}");
     ask(&mut client, "SELECT 1 AS a", "{\"a\":1}\r\nEND\r\n");
+}
+
+/// Bytes of the longest statements by HTTP, about: a body has a megabyte.
+const HTTP_BYTES: usize = 1_000_000;
+
+/// What stands in front, what is repeated (`#` is its number) with commas between, what stands behind.
+const LONG: &[(&str, &str, &str)] = &[
+    ("VALUES ", "(#, 'a', #.5)", ""),
+    ("SELECT count(*) FROM t WHERE id IN (", "# + 1", ")"),
+    ("SELECT * FROM t WHERE (id, v) IN (", "(#, 'a')", ")"),
+    ("WITH ", "w# AS (SELECT # AS a)", " SELECT * FROM w0"),
+    ("SELECT ", "(SELECT id FROM t WHERE id < #)", ""),
+    ("INSERT INTO t VALUES ", "(# + 1, lower('A'))", " ON CONFLICT (id) DO NOTHING"),
+    ("MERGE INTO t USING (VALUES ", "(#, 'a')", ") AS x(a, b) ON id = a WHEN MATCHED THEN UPDATE SET v = b"),
+    ("CREATE VIEW z AS SELECT id FROM t WHERE id IN (", "#", ")"),
+];
+
+fn long((head, part, tail): &(&str, &str, &str)) -> String {
+    let mut parts = Vec::new();
+    let mut bytes = head.len() + tail.len();
+    while bytes < HTTP_BYTES - 2 * part.len() {
+        let part = part.replace('#', &parts.len().to_string());
+        bytes += part.len() + 1;
+        parts.push(part);
+    }
+    format!("{head}{}{tail}", parts.join(","))
+}
+
+/// The answer to a statement by HTTP, its head included.
+fn post(daemon: &Daemon, statement: &str) -> String {
+    let body = format!("{{\"statement\": \"{statement}\", \"write\": true}}");
+    let head =
+        "POST /sql HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
+    let mut client = Client::tcp(daemon.server.http_addresses()[0]);
+    client.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+    String::from_utf8_lossy(&client.rest()).into_owned()
+}
+
+/// Where the daemon had no limit of its own, or a longer one, a statement by HTTP ran up to that: what the session was
+/// given counted from its second setting on.
+#[test]
+fn a_statement_by_http_ends_whatever_it_does() {
+    let mut config = config();
+    (config.statement_timeout, config.http_addresses) = (None, vec!["127.0.0.1:0".parse().unwrap()]);
+    let daemon = daemon_with(&config);
+    let mut client = daemon.connect();
+    ask(&mut client, "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)", "OK 0\r\n");
+    let shapes = LONG.iter().map(long).chain([ENDLESS.to_owned()]);
+    for statement in shapes {
+        let answer = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| post(&daemon, &statement));
+            let mut other = daemon.connect();
+            while !waiting.is_finished() {
+                other.ask(b"set a 0 0 1\r\nx\r\n", b"STORED\r\n");
+                daemon.advance(Duration::from_secs(11));
+            }
+            waiting.join().unwrap()
+        });
+        let known = ["HTTP/1.1 200", "57014", "54000", "54001", "54023", "53200", "\"42"];
+        let head = &answer[..answer.len().min(300)];
+        assert!(known.iter().any(|known| answer.contains(known)), "{}: {head}", &statement[..40]);
+        assert!(statement != ENDLESS || answer.contains("57014"), "{head}");
+    }
 }
 
 #[test]

@@ -71,6 +71,19 @@ impl Executor {
         Ok(Prepared::translated(plan, translated, needs, sql, chosen).telling(tells))
     }
 
+    /// Compiles the query of a materialized view, which is in SQLite's words: it may name what a client may not.
+    pub(super) fn prepare_view(&self, sql: &str) -> Result<Prepared, SqlError> {
+        self.set_words();
+        let Some(translated) = dialect::translate_view(&self.core.catalog, sql) else {
+            return self.prepare(StatementKind::Read, sql, &[], None);
+        };
+        check_populated(&self.core.catalog, &translated.reads, NESTED_VIEWS_MAX)?;
+        let needs = Needs::of(&self.core, &translated);
+        let plan = self.compile_read(StatementKind::Read, &translated)?;
+        self.core.sight.check_stage()?;
+        Ok(Prepared::translated(plan, translated, needs, sql, &[]))
+    }
+
     /// The plan of a statement that reads, in SQLite's words.
     fn compile_read(&self, kind: StatementKind, translated: &Translated) -> Result<Plan, SqlError> {
         let select = match &translated.lowered {

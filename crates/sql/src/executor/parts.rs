@@ -9,7 +9,7 @@ use crate::error::{SqlError, state};
 use crate::prepared::Prepared;
 use crate::text::kind::kind_of;
 use crate::text::parts::{Common, Parts, Piece};
-use crate::text::token::quoted_name;
+use crate::text::token::{Tokens, quoted_name};
 
 impl Executor {
     /// Compiles each part as a statement of its own, in which a common table expression that writes is what it
@@ -91,6 +91,10 @@ impl Known {
 }
 
 fn refuse_nested(common: &Common<'_>) -> Result<(), SqlError> {
+    // PostgreSQL 15 has it as a statement only.
+    if Tokens::new(common.body.sql).next().is_some_and(|first| first.is("MERGE")) {
+        return Err(SqlError::new(state::NOT_SUPPORTED, "MERGE not supported in WITH query"));
+    }
     if !common.nested {
         return Ok(());
     }

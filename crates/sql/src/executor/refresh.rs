@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgcatalog::system::SourceRows;
-use sqltext::literals::StatementText;
 use store::Table;
 use store::definition::MaterializedDef;
 use store::value::ValueRef;
@@ -103,7 +102,9 @@ impl Executor {
         let mut given_up = 0;
         let result = loop {
             let mut rows = ViewRows::new(&self.core.store, &self.core.catalog, view);
-            match self.run(&mut own, &StatementText::new(&query.sql), &[], &[], &mut rows) {
+            let prepared = self.prepare_view(&query.sql);
+            let run = |mut prepared| self.core.run_prepared(&mut own, &mut prepared, &[], &mut rows);
+            match prepared.and_then(run) {
                 Ok(_) => break Ok(rows),
                 Err(error) if error.state == state::SNAPSHOT_TOO_OLD && given_up < GIVEN_UP_MAX => {
                     given_up += 1;

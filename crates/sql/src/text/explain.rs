@@ -125,7 +125,7 @@ impl Explain {
 /// Whether a bracket is that of a query: `EXPLAIN (SELECT ...)`.
 fn begins_query<'a>(mut tokens: impl Iterator<Item = Token<'a>>) -> bool {
     let bracket = tokens.next().is_some_and(|token| token.is_sign("("));
-    let inner = |token: Token<'_>| token.is_any(&["SELECT", "VALUES", "WITH"]) || token.is_sign("(");
+    let inner = |token: Token<'_>| token.is_any(&["SELECT", "VALUES", "WITH", "TABLE"]) || token.is_sign("(");
     bracket && tokens.next().is_some_and(inner)
 }
 

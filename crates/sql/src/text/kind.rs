@@ -60,9 +60,9 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
     Ok(match first.text.to_ascii_uppercase().as_str() {
         "WITH" if Parts::of(sql).is_some() => StatementKind::Compound,
         "WITH" if writes(&mut tokens) => StatementKind::Write,
-        "SELECT" | "VALUES" | "WITH" => StatementKind::Read,
+        "SELECT" | "VALUES" | "WITH" | "TABLE" => StatementKind::Read,
         "EXPLAIN" => explained(sql, &first, tokens)?,
-        "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
+        "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "MERGE" => StatementKind::Write,
         "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "GRANT" | "REVOKE" | "ANALYZE" | "REINDEX"
         | "VACUUM" | "REFRESH" => StatementKind::Define,
         "CALL" => StatementKind::Call,
@@ -115,10 +115,10 @@ fn writes<'a>(tokens: &mut impl Iterator<Item = Token<'a>>) -> bool {
             Kind::Sign if token.is_sign("(") => depth += 1,
             Kind::Sign if token.is_sign(")") => depth = depth.saturating_sub(1),
             Kind::Word if depth == 0 => {
-                if token.is("SELECT") || token.is("VALUES") {
+                if token.is_any(&["SELECT", "VALUES", "TABLE"]) {
                     return false;
                 }
-                if token.is("INSERT") || token.is("UPDATE") || token.is("DELETE") {
+                if token.is_any(&["INSERT", "UPDATE", "DELETE", "MERGE"]) {
                     return true;
                 }
                 if replace && token.is("INTO") {
@@ -157,9 +157,9 @@ fn explained<'a>(
         return Err(SqlError::not_supported("EXPLAIN of a WITH that writes")
             .with_hint("explain its parts, one by one"));
     }
-    let write = ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| verb.is(word))
+    let write = verb.is_any(&["INSERT", "REPLACE", "UPDATE", "DELETE", "MERGE"])
         || (verb.is("WITH") && writes(&mut rest));
-    let read = ["SELECT", "VALUES", "WITH"].iter().any(|word| verb.is(word)) || verb.is_sign("(");
+    let read = verb.is_any(&["SELECT", "VALUES", "WITH", "TABLE"]) || verb.is_sign("(");
     match options {
         Some(options) if write || read => Ok(StatementKind::Explain(options)),
         None if write => Ok(StatementKind::ExplainWrite(verb.start)),

@@ -101,7 +101,8 @@ fn set(reader: &mut Reader<'_, '_>) -> Result<Control, SqlError> {
     let _noise = reader.keyword("LOCAL");
     reader.keyword("TRANSACTION")?;
     if reader.keyword("SNAPSHOT").is_ok() {
-        return Err(SqlError::not_supported("SET TRANSACTION SNAPSHOT"));
+        return Err(SqlError::not_supported("SET TRANSACTION SNAPSHOT")
+            .with_hint("transactions share no snapshot: use one connection, as pg_dump does without -j"));
     }
     Ok(Control::SetTransaction(modes(reader, true)?))
 }

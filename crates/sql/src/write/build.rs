@@ -29,6 +29,7 @@ pub(crate) fn build(core: &Core, write: &Write) -> Result<WritePlan, SqlError> {
         lowered::Verb::Insert(insert) => writer.insert(insert),
         lowered::Verb::Update(update) => writer.update(update),
         lowered::Verb::Delete(delete) => writer.delete(delete),
+        lowered::Verb::Merge(merge) => writer.merge(merge),
     }
 }
 
@@ -53,9 +54,9 @@ pub(crate) fn placed(mut error: SqlError, sql: &str) -> SqlError {
 }
 
 /// The table that is written and what the statement calls it.
-struct Writer<'t> {
-    core: &'t Core,
-    write: &'t Write,
+pub(super) struct Writer<'t> {
+    pub(super) core: &'t Core,
+    pub(super) write: &'t Write,
     table: Arc<Table>,
     /// Where it is written through a view.
     view: Option<TableView>,
@@ -87,7 +88,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    fn plan(self, verb: Verb, source_sql: String) -> Result<WritePlan, SqlError> {
+    pub(super) fn plan(self, verb: Verb, source_sql: String) -> Result<WritePlan, SqlError> {
         let returning = self.write.returning.as_ref().map(|list| self.returning(list)).transpose()?;
         Ok(WritePlan {
             table: self.table,
@@ -126,33 +127,37 @@ impl<'t> Writer<'t> {
         Ok(Returning { statement, queries, columns })
     }
 
+    /// Whether the table is written through a view.
+    pub(super) fn is_of_view(&self) -> bool {
+        self.view.is_some()
+    }
+
     fn target(&self, name: &str) -> Result<Target, SqlError> {
+        self.target_by(name, false)
+    }
+
+    /// `overrides`: numbers that the server gives may be given instead.
+    fn target_by(&self, name: &str, overrides: bool) -> Result<Target, SqlError> {
         let name = self.view.as_ref().map_or(Ok(name), |view| view.column(name))?;
-        let overrides = matches!(&self.write.verb, lowered::Verb::Insert(insert) if insert.overrides);
         Target::named_by(&self.table, &self.shape, name, overrides)
     }
 
     fn insert(self, insert: &Insert) -> Result<WritePlan, SqlError> {
         let columns = insert.columns.as_deref();
-        let all = self.insert_targets(columns)?;
+        let all = self.insert_targets(columns, insert.overrides)?;
         let (source, width, sql) = self.source(&insert.source)?;
-        if width > all.len() {
-            let message =
-                format!("INSERT has more expressions ({width}) than target columns ({})", all.len());
-            return Err(SqlError::new(state::SYNTAX, message));
-        }
-        if columns.is_some() && width < all.len() && !matches!(source, Source::Defaults) {
-            let message =
-                format!("INSERT has more target columns ({}) than expressions ({width})", all.len());
-            return Err(SqlError::new(state::SYNTAX, message));
-        }
+        check_width(width, all.len(), columns.is_some() && !matches!(source, Source::Defaults))?;
         let targets = all.into_iter().take(width).collect();
         let conflict = self.on_conflict(&insert.conflicts)?;
         self.plan(Verb::Insert(InsertPlan { targets, source, conflict }), sql)
     }
 
     /// The columns named, or all that can be assigned.
-    fn insert_targets(&self, columns: Option<&[String]>) -> Result<Vec<Target>, SqlError> {
+    pub(super) fn insert_targets(
+        &self,
+        columns: Option<&[String]>,
+        overrides: bool,
+    ) -> Result<Vec<Target>, SqlError> {
         let Some(names) = columns else {
             if let Some(view) = &self.view {
                 return view.columns().iter().map(|column| self.target(&column.name)).collect();
@@ -162,7 +167,7 @@ impl<'t> Writer<'t> {
         };
         let mut targets = Vec::with_capacity(names.len());
         for name in names {
-            let target = self.target(name)?;
+            let target = self.target_by(name, overrides)?;
             check_new(&targets, target, name)?;
             targets.push(target);
         }
@@ -286,7 +291,7 @@ impl<'t> Writer<'t> {
     }
 
     /// `SET` as single assignments. Of several to one column, the rightmost counts, as in SQLite.
-    fn assignments(&self, sets: &[Set]) -> Result<Vec<(Target, String)>, SqlError> {
+    pub(super) fn assignments(&self, sets: &[Set]) -> Result<Vec<(Target, String)>, SqlError> {
         let mut assigned: Vec<(Target, String)> = Vec::new();
         for set in sets {
             for (name, expression) in set.columns.iter().zip(split_assignment(set)?) {
@@ -298,9 +303,17 @@ impl<'t> Writer<'t> {
         Ok(assigned)
     }
 
-    fn update(self, update: &lowered::Update) -> Result<WritePlan, SqlError> {
-        let assigned = self.assignments(&update.sets)?;
-        let mut columns = vec![format!("{}.\"_row\"", self.name)];
+    /// The row's identity, as a column of a query.
+    pub(super) fn identity(&self) -> String {
+        format!("{}.\"_row\"", self.name)
+    }
+
+    /// What the query of an update gives, see [`ChangePlan`]; which columns are assigned, and what behind them.
+    pub(super) fn updated_columns(
+        &self,
+        assigned: &[(Target, String)],
+    ) -> (Vec<String>, Vec<bool>, Vec<Target>) {
+        let mut columns = vec![self.identity()];
         let mut is_assigned = Vec::new();
         for (at, column) in self.table.def().columns.iter().enumerate() {
             let own = assigned.iter().find(|(target, _)| *target == Target::Stored(at));
@@ -318,6 +331,12 @@ impl<'t> Writer<'t> {
             heads.push(*target);
             columns.push(format!("({expression})"));
         }
+        (columns, is_assigned, heads)
+    }
+
+    fn update(self, update: &lowered::Update) -> Result<WritePlan, SqlError> {
+        let assigned = self.assignments(&update.sets)?;
+        let (columns, is_assigned, heads) = self.updated_columns(&assigned);
         let conflict = match self.write.resolve {
             Some(Resolve::Ignore) => UpdateConflict::Ignore,
             Some(Resolve::Replace) => UpdateConflict::Replace,
@@ -336,7 +355,7 @@ impl<'t> Writer<'t> {
 
     fn delete(self, delete: &lowered::Delete) -> Result<WritePlan, SqlError> {
         let returns = self.write.returning.is_some();
-        let mut columns = vec![format!("{}.\"_row\"", self.name)];
+        let mut columns = vec![self.identity()];
         if returns {
             columns.extend((0..self.table.def().columns.len()).map(|at| self.qualified(at)));
         }
@@ -363,10 +382,10 @@ impl<'t> Writer<'t> {
         let limited = rows.limit.is_some();
         let picked = (alone && !limited && self.view.is_none())
             .then(|| Picked::Text(self.query(columns, (rows, from), forced, Some(&pick))));
-        self.plan(Verb::Change(ChangePlan { statement, picked, limited, kind }), sql)
+        self.plan(Verb::Change(ChangePlan { statement, picked, limited, merges: false, kind }), sql)
     }
 
-    fn query(
+    pub(super) fn query(
         &self,
         columns: &[String],
         (rows, from): (&Rows, Option<&str>),
@@ -399,6 +418,18 @@ fn generated_sql(def: &TableDef, column: usize) -> Option<&str> {
 fn bad_target() -> SqlError {
     let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
     SqlError::new(state::BAD_TARGET, message)
+}
+
+/// `INSERT` gives a value to each column that it names, and no more than there are.
+pub(super) fn check_width(values: usize, columns: usize, named: bool) -> Result<(), SqlError> {
+    let message = if values > columns {
+        format!("INSERT has more expressions ({values}) than target columns ({columns})")
+    } else if named && values < columns {
+        format!("INSERT has more target columns ({columns}) than expressions ({values})")
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(state::SYNTAX, message))
 }
 
 fn check_new(known: &[Target], target: Target, name: &str) -> Result<(), SqlError> {

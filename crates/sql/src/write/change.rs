@@ -27,6 +27,8 @@ pub(crate) struct ChangePlan {
     pub(crate) picked: Option<Picked>,
     /// It has a `LIMIT`.
     pub(crate) limited: bool,
+    /// It is a clause of a `MERGE`: a row that is met twice is an error.
+    pub(crate) merges: bool,
     pub(crate) kind: ChangeKind,
 }
 
@@ -154,10 +156,13 @@ impl ChangePlan {
             }
             _ => &mut self.statement,
         };
-        let kind = &self.kind;
-        let found = sight.lend(view, || found(run, statement, kind));
+        let (kind, merges) = (&self.kind, self.merges);
+        let found = sight.lend(view, || found(run, statement, kind, merges));
         sight.set_picked(Vec::new());
         let found = found?;
+        if merges && found.iter().any(|found| batch.has(&found.identity.key)) {
+            return Err(merged_twice());
+        }
         match kind {
             ChangeKind::Delete { .. } => delete(batch, found),
             ChangeKind::Update { heads, conflict: UpdateConflict::Abort, .. } => {
@@ -190,8 +195,20 @@ fn update_in_turn(
     Ok(())
 }
 
-/// Runs the query to its end before anything is changed. A row met twice (`UPDATE ... FROM`) counts once.
-fn found(run: &Run<'_>, statement: &mut Statement, kind: &ChangeKind) -> Result<Vec<Found>, SqlError> {
+#[cold]
+fn merged_twice() -> SqlError {
+    SqlError::new(state::CARDINALITY, "MERGE command cannot affect row a second time")
+        .with_hint("Ensure that not more than one source row matches any one target row.")
+}
+
+/// Runs the query to its end before anything is changed. A row met twice (`UPDATE ... FROM`) counts once, unless rows
+/// are merged.
+fn found(
+    run: &Run<'_>,
+    statement: &mut Statement,
+    kind: &ChangeKind,
+    merges: bool,
+) -> Result<Vec<Found>, SqlError> {
     let mut found = Vec::new();
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
     // What an earlier statement looked at.
@@ -201,7 +218,7 @@ fn found(run: &Run<'_>, statement: &mut Statement, kind: &ChangeKind) -> Result<
         let identity =
             Identity::decode(blob).ok_or_else(|| SqlError::new(state::INTERNAL, "a row has no identity"))?;
         if !seen.insert(identity.key.clone()) {
-            return Ok(());
+            return if merges { Err(merged_twice()) } else { Ok(()) };
         }
         let draft = match kind {
             ChangeKind::Delete { columns: false } => None,

@@ -346,6 +346,12 @@ fn upsert(
     other: &Current,
 ) -> Result<(), SqlError> {
     let Some(update) = &mut clause.update else { return Ok(()) };
+    if batch.has(&other.identity.key) {
+        let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+        return Err(SqlError::new(state::CARDINALITY, message).with_hint(
+            "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+        ));
+    }
     let Some(new) = update.evaluate(run, view, other, draft)? else { return Ok(()) };
     store_updated(run, view, batch, other, new)
 }

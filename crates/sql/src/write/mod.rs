@@ -8,6 +8,7 @@ mod batch;
 mod build;
 mod change;
 mod insert;
+mod merge;
 mod plan;
 mod refresh;
 mod taken;

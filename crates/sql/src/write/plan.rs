@@ -12,11 +12,12 @@ use store::{Table, WriteError};
 use super::batch::{Batch, Constraint};
 use super::change::ChangePlan;
 use super::insert::{InsertPlan, Operand, Source};
+use super::merge::MergePlan;
 use super::taken::taken;
 use super::target::Target;
 use crate::core::Core;
 use crate::describe::ColumnDescription;
-use crate::done::{ComputedBy, Done, DoneKind, RowSink};
+use crate::done::{ComputedBy, Done, DoneKind, Invalidated, Invalidation, RowSink};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
 use crate::limits::RETRIES_MAX;
@@ -44,6 +45,8 @@ pub(crate) enum Verb {
     Insert(InsertPlan),
     /// `UPDATE` and `DELETE`
     Change(ChangePlan),
+    /// `MERGE`
+    Merge(MergePlan),
 }
 
 /// `RETURNING`, as a query of the list of written rows.
@@ -139,10 +142,12 @@ impl WritePlan {
             Given::Parameters(parameters) => Run { core, table: &self.table, parameters, rows: None },
         };
         let returning = self.returning.is_some();
-        let (mut batch, rows) = match &mut self.verb {
-            Verb::Insert(plan) => run.commit(&mut Again::Insert(plan), returning, self.returning.as_mut())?,
-            Verb::Change(plan) => run.commit(&mut Again::Change(plan), returning, self.returning.as_mut())?,
+        let mut again = match &mut self.verb {
+            Verb::Insert(plan) => Again::Insert(plan),
+            Verb::Change(plan) => Again::Change(plan),
+            Verb::Merge(plan) => Again::Merge(plan),
         };
+        let (mut batch, rows) = run.commit(&mut again, returning, self.returning.as_mut())?;
         if let Some(key) = batch.last_inserted() {
             core.sight.note_inserted(&self.table, key);
         }
@@ -166,6 +171,11 @@ impl WritePlan {
         let how = match &self.verb {
             Verb::Insert(_) => None,
             Verb::Change(plan) => plan.invalidates(),
+            Verb::Merge(plan) => {
+                let (table, rows, how) = (self.table.id(), plan.removed, Invalidation::Deleted);
+                let invalidated = plan.deletes().then_some(Invalidated { table, rows, how });
+                return Ok(Done { invalidated, ..done });
+            }
         };
         Ok(how.map_or(done, |how| done.invalidating(self.table.id(), how)))
     }
@@ -179,6 +189,7 @@ impl WritePlan {
         match &self.verb {
             Verb::Insert(_) => "INSERT",
             Verb::Change(plan) => plan.tag(),
+            Verb::Merge(_) => "MERGE",
         }
     }
 
@@ -199,6 +210,7 @@ impl WritePlan {
 enum Again<'a> {
     Insert(&'a mut InsertPlan),
     Change(&'a mut ChangePlan),
+    Merge(&'a mut MergePlan),
 }
 
 impl Again<'_> {
@@ -206,6 +218,7 @@ impl Again<'_> {
         match self {
             Self::Insert(plan) => plan.looks_for_conflicts(),
             Self::Change(plan) => plan.looks_for_conflicts(),
+            Self::Merge(_) => false,
         }
     }
 }
@@ -282,6 +295,7 @@ impl Run<'_> {
         let view = self.core.view();
         match again {
             Again::Insert(plan) => plan.compute(self, &view, batch, early || lost.is_some())?,
+            Again::Merge(plan) => plan.compute(self, &view, batch, early || lost.is_some())?,
             // No keys: all rows are to be found again, as for those that are returned.
             Again::Change(plan) => {
                 plan.compute(self, &view, batch, lost.filter(|keys| !keys.is_empty()))?;

@@ -138,10 +138,11 @@ fn inserts_and_their_conflicts() {
     assert_eq!(db.affected("INSERT OR IGNORE INTO frag (key) VALUES ('f'), ('a'), ('f')"), 1);
     assert_eq!(db.affected("REPLACE INTO frag (key, page_id) VALUES ('a', 9)"), 1);
     assert_eq!(db.query("SELECT * FROM frag WHERE key = 'a'"), "a,9,-,NULL");
-    assert_eq!(
-        db.affected("INSERT INTO frag (key, w) VALUES ('a', 5), ('g', 1), ('g', 2) ON CONFLICT (key) DO UPDATE SET w = coalesce(w, 0) + excluded.w"),
-        3
-    );
+    let upsert = "INSERT INTO frag (key, w) VALUES ('a', 5), ('g', #), ('h', 2) ON CONFLICT (key) DO UPDATE SET w = coalesce(w, 0) + excluded.w";
+    // A row that one statement meets twice is an error.
+    assert_eq!(db.state(&upsert.replace("'h'", "'g'").replace('#', "1")), "21000");
+    assert_eq!(db.affected(&upsert.replace('#', "3")), 3);
+    db.run("DELETE FROM frag WHERE key = 'h'");
     assert_eq!(db.query("SELECT w FROM frag WHERE key IN ('a', 'g') ORDER BY key"), "5.0;3.0");
     assert_eq!(db.affected("INSERT INTO frag (key, w) VALUES ('a', 5) ON CONFLICT DO NOTHING"), 0);
     assert_eq!(

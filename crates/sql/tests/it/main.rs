@@ -32,6 +32,7 @@ mod joins;
 mod literals;
 mod logic;
 mod materialized;
+mod merge;
 mod migrations;
 mod moments;
 mod precedence;

@@ -60,6 +60,40 @@ fn a_view_has_the_rows_of_its_query_until_it_is_refreshed() {
     assert!(db.is_native("SELECT name FROM board WHERE id = 3"));
 }
 
+/// The query of a view is in words of ours: who refreshed one with such a query was told that there is no such table.
+#[test]
+fn a_view_of_rows_for_each_row_is_refreshed() {
+    let mut db = shop();
+    db.run(
+        "CREATE FUNCTION of_product(which INT) RETURNS SETOF INT LANGUAGE sql AS \
+         $$ SELECT pieces FROM orders WHERE product = which $$;
+         CREATE FUNCTION first_of(which INT) RETURNS INT LANGUAGE sql AS \
+         $$ SELECT pieces FROM orders WHERE product = which ORDER BY id $$;
+         CREATE MATERIALIZED VIEW each AS SELECT p.id, n FROM product p, LATERAL (SELECT o.pieces AS n FROM orders o \
+         WHERE o.product = p.id) AS l;
+         CREATE MATERIALIZED VIEW called AS SELECT p.id, n FROM product p, of_product(p.id) AS f(n);
+         CREATE MATERIALIZED VIEW firsts AS SELECT p.id, first_of(p.id) AS n FROM product p;
+         CREATE MATERIALIZED VIEW series AS SELECT g FROM generate_series(1, 3) AS g",
+    );
+    for view in ["each", "called"] {
+        assert_eq!(db.query(&format!("SELECT id, n FROM {view} ORDER BY id, n")), "1,2;3,1;3,10", "{view}");
+    }
+    db.run("INSERT INTO orders VALUES (9, 1, 5);\nREFRESH MATERIALIZED VIEW each;\nREFRESH MATERIALIZED VIEW called");
+    for view in ["each", "called"] {
+        assert_eq!(
+            db.query(&format!("SELECT id, n FROM {view} ORDER BY id, n")),
+            "1,2;1,5;3,1;3,10",
+            "{view}"
+        );
+    }
+    // A function gives its first row, where a query that stands for a value may have only one.
+    assert_eq!(db.query("SELECT id, n FROM firsts ORDER BY id"), "1,2;2,NULL;3,10");
+    assert_eq!(db.query("SELECT sum(g) FROM series"), "6");
+    db.run("REFRESH MATERIALIZED VIEW firsts");
+    let sql = "CREATE MATERIALIZED VIEW several AS SELECT (SELECT pieces FROM orders) AS n";
+    assert_eq!(error(&mut db, sql).0, "21000");
+}
+
 #[test]
 fn a_view_without_a_key_has_each_row_as_often_as_its_query() {
     let mut db = shop();

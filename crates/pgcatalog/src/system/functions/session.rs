@@ -1,8 +1,9 @@
 //! Who speaks, with what, about which database.
 
+use sqltext::error::SqlError;
 use store::value::Value;
 
-use super::{Call, FunctionDef, function, optional, truth};
+use super::{Call, FunctionDef, fallible, function, optional, truth};
 use crate::system::System;
 use crate::system::array;
 use crate::system::content::{OWN_NAME, PUBLIC_NAME};
@@ -37,6 +38,10 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         Some(crate::system::content::UTF8) => text("UTF8"),
         Some(0) => text("SQL_ASCII"),
         _ => text(""),
+    }),
+    fallible("pg_export_snapshot", (0, 0), |_, _| {
+        let error = SqlError::not_supported("pg_export_snapshot()");
+        Err(error.with_hint("transactions share no snapshot: use one connection, as pg_dump does without -j"))
     }),
     function("pg_is_in_recovery", (0, 0), |_, _| truth(false)),
     function("pg_is_other_temp_schema", (1, 1), |_, _| truth(false)),

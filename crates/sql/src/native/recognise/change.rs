@@ -40,7 +40,7 @@ fn is_bare(write: &Write) -> bool {
 
 /// What an `INSERT` or `UPDATE` needs no SQLite for, beside its general plan.
 pub(crate) fn of_change(core: &Core, write: &Write, general: &WritePlan) -> Option<NativePlan> {
-    if matches!(write.verb, Lowered::Delete(_)) {
+    if matches!(write.verb, Lowered::Delete(_) | Lowered::Merge(_)) {
         return None;
     }
     // Of a view there is no such table.
@@ -81,7 +81,7 @@ fn verb(scope: &Scope, write: &Write) -> Option<Verb> {
             let sets = assignments(scope, &update.sets, false)?;
             (access.way == Way::Key).then(|| Verb::Update { access: Box::new(access), sets })
         }
-        Lowered::Delete(_) => None,
+        Lowered::Delete(_) | Lowered::Merge(_) => None,
     }
 }
 

@@ -39,6 +39,7 @@ impl Form {
             Verb::Insert(_) => "Insert",
             Verb::Update(_) => "Update",
             Verb::Delete(_) => "Delete",
+            Verb::Merge(_) => "Merge",
         };
         Self { writes: Some((verb, write.table.name.clone())), ..Self::default() }
     }

@@ -1,0 +1,125 @@
+//! What `*` stands for where tables are joined by `USING` or `NATURAL`: a column that is joined is there once, and these
+//! columns come first, as in PostgreSQL. SQLite has them where the left table has them.
+
+use sqltext::ast::{JoinConstraint, JoinOperator, ObjectName, TableFactor};
+use sqltext::token::quoted_name;
+
+use super::outputs::Output;
+use super::scope::{Relation, StarColumn};
+use super::select::Columns;
+use super::{Item, Step, Translator};
+
+impl<'a> Translator<'a, '_> {
+    /// The columns of an entry of a `FROM` that was just taken; `first`: the number of its first table.
+    pub(super) fn columns_of_entry(&mut self, factor: &TableFactor, first: usize) -> Option<Vec<StarColumn>> {
+        let nested = self.joined.take();
+        match factor {
+            TableFactor::NestedJoin { alias, .. } => nested.filter(|_| alias.is_none()),
+            _ => self.columns_of_relation(self.scopes.innermost()?.relations.get(first)?),
+        }
+    }
+
+    fn columns_of_relation(&self, relation: &Relation) -> Option<Vec<StarColumn>> {
+        let column = |name: &str, own: &str| {
+            let text = if relation.name.is_empty() {
+                quoted_name(own)
+            } else {
+                format!("{}.{}", quoted_name(&relation.name), quoted_name(own))
+            };
+            StarColumn { name: name.to_owned(), text, ty: self.type_in(relation, name) }
+        };
+        if relation.renamed.is_empty() {
+            let columns = self.columns_in(relation).filter(|columns| !columns.is_empty())?;
+            return Some(columns.iter().map(|(name, _)| column(name, name)).collect());
+        }
+        Some(relation.renamed.iter().map(|(name, own)| column(name, own)).collect())
+    }
+
+    /// Whether `*` is next and what it stands for is known.
+    pub(super) fn next_is_star_of_joined(&self) -> bool {
+        let scope = self.scopes.innermost();
+        self.next_is_sign(0, "*") && scope.is_some_and(|scope| scope.merged && scope.star.is_some())
+    }
+
+    /// It, column by column.
+    pub(super) fn joined_columns(&mut self, columns: &mut Columns<'a>) -> Step<()> {
+        let star = self.sign("*")?;
+        let all = self.scopes.innermost().and_then(|scope| scope.star.clone()).unwrap_or_default();
+        let text = |column: &StarColumn| format!("{} AS {}", column.text, quoted_name(&column.name));
+        let texts: Vec<String> = all.iter().map(text).collect();
+        let outputs: Vec<_> =
+            all.iter().map(|own| Output::of_star(&own.name, &own.text, star.start)).collect();
+        columns.add_made(&texts.join(", "), star.start, outputs);
+        columns.items.extend(all.into_iter().map(|own| Item {
+            ty: own.ty,
+            label: Some(own.name),
+            ..Item::default()
+        }));
+        Ok(())
+    }
+}
+
+/// The columns of two sides that are joined; `None`: they are not known.
+pub(super) fn joined(
+    left: Option<Vec<StarColumn>>,
+    right: Option<Vec<StarColumn>>,
+    operator: &JoinOperator,
+) -> Option<Vec<StarColumn>> {
+    let (mut left, mut right) = (left?, right?);
+    let names = names_joined(&left, &right, operator)?;
+    let mut all = Vec::with_capacity(left.len() + right.len());
+    for name in names {
+        let (of_left, of_right) = (taken(&mut left, &name)?, taken(&mut right, &name)?);
+        all.push(match operator {
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => {
+                StarColumn { name: of_left.name, ..of_right }
+            }
+            JoinOperator::FullOuter(_) => {
+                let text = format!("coalesce({}, {})", of_left.text, of_right.text);
+                StarColumn { text, ty: of_left.ty.filter(|ty| of_right.ty == Some(*ty)), ..of_left }
+            }
+            _ => of_left,
+        });
+    }
+    all.append(&mut left);
+    all.append(&mut right);
+    Some(all)
+}
+
+/// The names by which two sides are joined.
+fn names_joined(left: &[StarColumn], right: &[StarColumn], operator: &JoinOperator) -> Option<Vec<String>> {
+    let (JoinOperator::Join(on)
+    | JoinOperator::Inner(on)
+    | JoinOperator::Left(on)
+    | JoinOperator::LeftOuter(on)
+    | JoinOperator::Right(on)
+    | JoinOperator::RightOuter(on)
+    | JoinOperator::FullOuter(on)
+    | JoinOperator::CrossJoin(on)) = operator
+    else {
+        return None;
+    };
+    match on {
+        JoinConstraint::Using(names) => names.iter().map(name_of).collect(),
+        JoinConstraint::Natural => {
+            let both = |own: &&StarColumn| right.iter().any(|other| is(other, &own.name));
+            Some(left.iter().filter(both).map(|own| own.name.clone()).collect())
+        }
+        JoinConstraint::On(_) | JoinConstraint::None => Some(Vec::new()),
+    }
+}
+
+fn name_of(name: &ObjectName) -> Option<String> {
+    name.0.last()?.as_ident().map(|name| name.value.clone())
+}
+
+fn is(column: &StarColumn, name: &str) -> bool {
+    column.name.eq_ignore_ascii_case(name)
+}
+
+/// The only column of this name.
+fn taken(columns: &mut Vec<StarColumn>, name: &str) -> Option<StarColumn> {
+    let at = columns.iter().position(|column| is(column, name))?;
+    let column = columns.remove(at);
+    columns.iter().all(|other| !is(other, name)).then_some(column)
+}
