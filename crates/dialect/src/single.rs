@@ -173,11 +173,11 @@ fn aggregates(expr: &Expr) -> bool {
             if function.over.is_none() && !several && (function::kind(name) == "a" || name == ONLY_ROW) {
                 return true;
             }
-            let inner = list.args.iter().filter_map(|argument| match argument {
+            let mut inner = list.args.iter().filter_map(|argument| match argument {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
                 _ => None,
             });
-            function.over.is_none() && inner.into_iter().any(aggregates)
+            function.over.is_none() && inner.any(aggregates)
         }
         Expr::BinaryOp { left, right, .. } => aggregates(left) || aggregates(right),
         Expr::UnaryOp { expr, .. } | Expr::Cast { expr, .. } => aggregates(expr),

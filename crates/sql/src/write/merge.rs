@@ -57,7 +57,7 @@ impl Writer<'_> {
             let message = format!("MERGE has more than {MERGE_CLAUSES_MAX} WHEN clauses");
             return Err(SqlError::new(state::TOO_COMPLEX, message));
         }
-        let rows = rows_of(vec![merge.on.clone()]);
+        let rows = rows_of(std::slice::from_ref(&merge.on));
         let joined = self.query(&["1".to_owned()], (&rows, Some(&merge.source)), None, None);
         // A name that may be of both is refused, also where no clause is about rows that are in both.
         self.core.compile(&joined)?;
@@ -99,7 +99,7 @@ impl Writer<'_> {
         columns: &[String],
         kind: ChangeKind,
     ) -> Result<ChangePlan, SqlError> {
-        let rows = rows_of([vec![merge.on.clone()], conditions].concat());
+        let rows = rows_of(&[vec![merge.on.clone()], conditions].concat());
         let sql = self.query(columns, (&rows, Some(&merge.source)), None, None);
         let statement = self.core.compile(&sql)?;
         Ok(ChangePlan { statement, picked: None, limited: false, merges: true, kind })
@@ -116,8 +116,9 @@ impl Writer<'_> {
         let mut targets = self.insert_targets(columns, insert.overrides)?;
         check_width(insert.values.len(), targets.len(), columns.is_some())?;
         targets.truncate(insert.values.len());
-        let known = self.query(&["1".to_owned()], (&rows_of(vec![merge.on.clone()]), None), None, None);
-        let conditions = [vec![format!("NOT EXISTS ({})", known)], conditions].concat();
+        let known =
+            self.query(&["1".to_owned()], (&rows_of(std::slice::from_ref(&merge.on)), None), None, None);
+        let conditions = [vec![format!("NOT EXISTS ({known})")], conditions].concat();
         let sql = format!(
             "{}SELECT {} FROM {} WHERE {}",
             self.write.with,
@@ -136,7 +137,7 @@ impl Writer<'_> {
     /// Where there is no row of the table, a column of it is another mistake than one that is not there.
     #[cold]
     fn without_table(&self, merge: &Merge, insert: &MergeInsert, error: SqlError) -> SqlError {
-        let rows = rows_of(vec![merge.on.clone()]);
+        let rows = rows_of(std::slice::from_ref(&merge.on));
         let joined = self.query(&insert.values, (&rows, Some(&merge.source)), None, None);
         if error.state != state::UNKNOWN_COLUMN || self.core.compile(&joined).is_err() {
             return error;
@@ -158,7 +159,7 @@ fn all_of(conditions: &[String]) -> String {
     conditions.iter().map(|sql| format!("({sql})")).collect::<Vec<_>>().join(" AND ")
 }
 
-fn rows_of(conditions: Vec<String>) -> Rows {
-    let condition = Piece { sql: all_of(&conditions), node: Node::Other };
+fn rows_of(conditions: &[String]) -> Rows {
+    let condition = Piece { sql: all_of(conditions), node: Node::Other };
     Rows { condition: Some(condition), ..Rows::default() }
 }
