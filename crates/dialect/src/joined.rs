@@ -1,15 +1,13 @@
-//! What `*` stands for where tables are joined by `USING` or `NATURAL`: a column that is joined is there once, and these
-//! columns come first, as in PostgreSQL. SQLite has them where the left table has them.
+//! What `*` stands for where tables are joined by `USING` or `NATURAL`: a column that is joined is there once, and
+//! such columns come first, as in PostgreSQL. SQLite has them where the left table has them.
 
 use sqltext::ast::{JoinConstraint, JoinOperator, ObjectName, TableFactor};
 use sqltext::token::quoted_name;
 
-use super::outputs::Output;
+use super::Translator;
 use super::scope::{Relation, StarColumn};
-use super::select::Columns;
-use super::{Item, Step, Translator};
 
-impl<'a> Translator<'a, '_> {
+impl Translator<'_, '_> {
     /// The columns of an entry of a `FROM` that was just taken; `first`: the number of its first table.
     pub(super) fn columns_of_entry(&mut self, factor: &TableFactor, first: usize) -> Option<Vec<StarColumn>> {
         let nested = self.joined.take();
@@ -39,23 +37,6 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn next_is_star_of_joined(&self) -> bool {
         let scope = self.scopes.innermost();
         self.next_is_sign(0, "*") && scope.is_some_and(|scope| scope.merged && scope.star.is_some())
-    }
-
-    /// It, column by column.
-    pub(super) fn joined_columns(&mut self, columns: &mut Columns<'a>) -> Step<()> {
-        let star = self.sign("*")?;
-        let all = self.scopes.innermost().and_then(|scope| scope.star.clone()).unwrap_or_default();
-        let text = |column: &StarColumn| format!("{} AS {}", column.text, quoted_name(&column.name));
-        let texts: Vec<String> = all.iter().map(text).collect();
-        let outputs: Vec<_> =
-            all.iter().map(|own| Output::of_star(&own.name, &own.text, star.start)).collect();
-        columns.add_made(&texts.join(", "), star.start, outputs);
-        columns.items.extend(all.into_iter().map(|own| Item {
-            ty: own.ty,
-            label: Some(own.name),
-            ..Item::default()
-        }));
-        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ const VARYING: &[&str] = &[
     "uuid_generate_v4",
 ];
 
-impl<'a> Translator<'a, '_> {
+impl Translator<'_, '_> {
     pub(super) fn merge_statement(&mut self, merge: &Merge) -> Step<Write> {
         self.keyword("MERGE")?;
         self.keyword("INTO")?;

@@ -26,7 +26,7 @@ pub(super) struct Output<'a> {
     place: Option<usize>,
 }
 
-impl<'a> Output<'a> {
+impl Output<'_> {
     /// A column that a star stands for.
     pub(super) fn of_star(label: &str, text: &str, from: usize) -> Self {
         let (label, out) = (label.to_owned(), Out::made(text, from));

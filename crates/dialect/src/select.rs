@@ -14,7 +14,7 @@ use super::out::{Form, Out};
 use super::outputs::Output;
 use super::rows::Spread;
 use super::schemas::Elsewhere;
-use super::scope::{Relation, Source};
+use super::scope::{Relation, Source, StarColumn};
 use super::types::Told;
 use super::{Item, Plain, Step, Stop, Translator, indexes, numeric, objects};
 use crate::lowered::{self, Joined, Listed, Named};
@@ -40,8 +40,8 @@ pub(super) struct Tables<'a> {
 
 /// What a list of columns became.
 #[derive(Default)]
-pub(super) struct Columns<'a> {
-    pub(super) items: Vec<Item>,
+struct Columns<'a> {
+    items: Vec<Item>,
     listed: Vec<Listed>,
     outputs: Vec<Output<'a>>,
     out: Out<'a>,
@@ -49,12 +49,7 @@ pub(super) struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     /// Adds what a star became.
-    pub(super) fn add_made(
-        &mut self,
-        text: &str,
-        from: usize,
-        outputs: impl IntoIterator<Item = Output<'a>>,
-    ) {
+    fn add_made(&mut self, text: &str, from: usize, outputs: impl IntoIterator<Item = Output<'a>>) {
         self.out.push(Out::made(text, from));
         self.outputs.extend(outputs);
         self.listed.push(Listed::All(None));
@@ -216,6 +211,23 @@ impl<'a> Translator<'a, '_> {
             self.column(column, at, &mut columns)?;
         }
         Ok(columns)
+    }
+
+    /// The star of joined tables that is next, column by column.
+    fn joined_columns(&mut self, columns: &mut Columns<'a>) -> Step<()> {
+        let star = self.sign("*")?;
+        let all = self.scopes.innermost().and_then(|scope| scope.star.clone()).unwrap_or_default();
+        let text = |column: &StarColumn| format!("{} AS {}", column.text, quoted_name(&column.name));
+        let texts: Vec<String> = all.iter().map(text).collect();
+        let outputs: Vec<_> =
+            all.iter().map(|own| Output::of_star(&own.name, &own.text, star.start)).collect();
+        columns.add_made(&texts.join(", "), star.start, outputs);
+        columns.items.extend(all.into_iter().map(|own| Item {
+            ty: own.ty,
+            label: Some(own.name),
+            ..Item::default()
+        }));
+        Ok(())
     }
 
     /// One column of a list, behind those that are there.

@@ -6,6 +6,7 @@
 mod as_json;
 mod copy;
 mod effects;
+mod execute;
 mod fetching;
 mod lock;
 mod portal;
@@ -498,7 +499,7 @@ impl SqlSession {
             let columns = match &utility {
                 Utility::Explain { head, name, .. } => {
                     let prepared = Arc::clone(self.statements.get(name)?);
-                    let text = run::explained(head, &prepared)?;
+                    let text = execute::explained(head, &prepared)?;
                     context.executor()?.describe(&self.sql, &text, prepared.chosen())?.columns
                 }
                 utility => self.columns_of(utility)?,

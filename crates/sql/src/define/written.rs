@@ -39,7 +39,7 @@ pub(super) struct Level {
 
 impl Level {
     /// Whether the name of a table comes next.
-    pub(super) fn expects_table(&self) -> bool {
+    pub(super) fn expects_table(self) -> bool {
         self.expected
     }
 }

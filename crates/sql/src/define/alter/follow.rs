@@ -99,7 +99,8 @@ fn relation_renamed(sql: &str, before: &Relation<'_>, to: &str) -> Option<String
             let called = all.get(at + parts).is_some_and(is_alias);
             let alias = if called { String::new() } else { format!(" AS {}", quoted_name(before.own)) };
             out.push_str(&sql[copied..all[at].start]);
-            out.push_str(&format!("{to}{alias}"));
+            out.push_str(to);
+            out.push_str(&alias);
             copied = named.last()?.end();
         } else if at > 0 && all[at - 1].is("IN") && is_relation(&all[at..=at], before) {
             return None;
@@ -113,7 +114,7 @@ fn relation_renamed(sql: &str, before: &Relation<'_>, to: &str) -> Option<String
 
 fn expects_table(levels: &[Level], all: &[Token<'_>], at: usize) -> bool {
     let name = matches!(all[at].kind, Kind::Word | Kind::Quoted) && !all[at].is_any(&["ONLY", "LATERAL"]);
-    name && levels.last().is_some_and(Level::expects_table)
+    name && levels.last().is_some_and(|level| level.expects_table())
 }
 
 /// How many tokens a name has, its schema included.
