@@ -33,6 +33,8 @@ impl World {
     fn insert(&mut self, at: usize) -> String {
         let rows: Vec<String> = (0..self.rng.usize(1..6)).map(|_| self.row(at)).collect();
         let name = self.tables[at].name.clone();
+        // A row that a statement meets twice is an error here, as in PostgreSQL.
+        let one = rows[0].clone();
         let rows = rows.join(", ");
         let target = self.conflict_target(at);
         let own = self.tables[at].columns.len();
@@ -54,12 +56,12 @@ impl World {
                     String::new()
                 };
                 format!(
-                    "INSERT INTO {name} VALUES {rows} ON CONFLICT {target} DO UPDATE SET {column} = excluded.{column}{condition} RETURNING *"
+                    "INSERT INTO {name} VALUES {one} ON CONFLICT {target} DO UPDATE SET {column} = excluded.{column}{condition} RETURNING *"
                 )
             }
             4 if free && !target.is_empty() => {
                 format!(
-                    "INSERT INTO {name} VALUES {rows} ON CONFLICT {target} DO UPDATE SET {column} = coalesce({column}, excluded.{column})"
+                    "INSERT INTO {name} VALUES {one} ON CONFLICT {target} DO UPDATE SET {column} = coalesce({column}, excluded.{column})"
                 )
             }
             5 => format!("REPLACE INTO {name} VALUES {rows}"),

@@ -89,12 +89,10 @@ impl World {
     /// `DO UPDATE` with expressions of the row that is there and of the one that came.
     fn upsert_of_both(&mut self, at: usize) -> String {
         let name = self.tables[at].name.clone();
-        let (rows, targets) = (
-            (0..self.rng.usize(1..3)).map(|_| self.row(at)).collect::<Vec<_>>(),
-            self.tables[at].targets.clone(),
-        );
+        // One: a row that a statement meets twice is an error here, as in PostgreSQL.
+        let (row, targets) = (self.row(at), self.tables[at].targets.clone());
         let (Some(target), Some(column)) = (self.rng.choice(&targets).cloned(), self.free(at)) else {
-            return format!("INSERT OR IGNORE INTO {name} VALUES {}", rows.join(", "));
+            return format!("INSERT OR IGNORE INTO {name} VALUES {row}");
         };
         let (bare, own) = (self.bare(at), column.name.clone());
         let condition = match self.rng.u32(0..3) {
@@ -115,8 +113,7 @@ impl World {
         let returning = format!(" RETURNING *, {}", self.returned_call(at));
         let rest = self.pick(&["", " ON CONFLICT DO NOTHING"]);
         format!(
-            "INSERT INTO {name} VALUES {} ON CONFLICT {target} DO UPDATE SET {set}{condition}{rest}{returning}",
-            rows.join(", ")
+            "INSERT INTO {name} VALUES {row} ON CONFLICT {target} DO UPDATE SET {set}{condition}{rest}{returning}"
         )
     }
 
