@@ -63,8 +63,8 @@ impl World {
             format!("~({a})"),
             format!("-({a})"),
             format!("({} * {})", self.number_of(scope, &a), self.number_of(scope, &b)),
-            format!("({a} / {b})"),
-            format!("({a} % {b})"),
+            format!("({} / {})", self.number_of(scope, &a), self.number_of(scope, &b)),
+            format!("({} % {})", self.number_of(scope, &a), self.number_of(scope, &b)),
             format!("(({a} > {b}) + ({b} >= {a}))"),
         ];
         calls[self.rng.usize(0..calls.len())].clone()
@@ -75,7 +75,7 @@ impl World {
         let condition = self.condition(scope, 0);
         let calls = [
             format!("ifnull({}, {})", text_of(&a), text_of(&b)),
-            format!("coalesce(NULL, {a}, {b})"),
+            format!("coalesce(NULL, {}, {})", text_of(&a), text_of(&b)),
             format!("likely({a})"),
             format!("CASE {a} WHEN {b} THEN 'same' WHEN 1 THEN 'one' ELSE {b} END"),
             format!("CASE WHEN {condition} THEN {a} END"),
@@ -91,7 +91,7 @@ impl World {
             format!("({a} ISNULL) + ({b} NOTNULL)"),
             format!("({a} IS TRUE) + ({b} IS NOT FALSE)"),
             format!("quote({a} COLLATE NOCASE)"),
-            format!("typeof({a} + {b})"),
+            format!("typeof({} + {})", self.number_of(scope, &a), self.number_of(scope, &b)),
             format!("typeof(-({a}))"),
         ];
         calls[self.rng.usize(0..calls.len())].clone()
