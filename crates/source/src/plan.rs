@@ -248,7 +248,7 @@ struct Route {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     known: HashMap<u64, Relation>,
-    routes: HashMap<u64, Vec<Route>>,
+    by_number: HashMap<u64, Vec<Route>>,
     named: Named,
 }
 
@@ -275,7 +275,7 @@ impl Routes {
     /// By another plan.
     pub(crate) fn replan(&mut self, plan: &Plan) {
         let own = |relation: &Relation| (relation.id, routes_of(plan, relation, &self.named));
-        self.routes = self.known.values().map(own).collect();
+        self.by_number = self.known.values().map(own).collect();
     }
 
     /// What the numbers of the tables are; [`Self::replan`] follows.
@@ -290,21 +290,21 @@ impl Routes {
         let blind =
             blind.map(|route| &plan.targets[route.target]).filter(|target| target.invalidates.is_some());
         let blind = blind.collect();
-        self.routes.insert(relation.id, routes);
+        self.by_number.insert(relation.id, routes);
         self.known.insert(relation.id, relation);
         blind
     }
 
     /// The places of the columns whose values are needed of a table.
     pub(crate) fn wanted(&self, relation: u64) -> impl Iterator<Item = usize> {
-        let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
+        let routes = self.by_number.get(&relation).map_or(&[][..], Vec::as_slice);
         routes.iter().filter_map(|route| route.cells.as_ref()).flatten().copied()
     }
 
     /// A table is not known any more.
     pub(crate) fn forget(&mut self, relation: u64) {
         self.known.remove(&relation);
-        self.routes.remove(&relation);
+        self.by_number.remove(&relation);
     }
 
     /// Notes what a change invalidates. Returns whether anything depends on its table.
@@ -315,7 +315,7 @@ impl Routes {
         old: Option<&R>,
         new: Option<&R>,
     ) -> bool {
-        let Some(routes) = self.routes.get(&relation).filter(|routes| !routes.is_empty()) else {
+        let Some(routes) = self.by_number.get(&relation).filter(|routes| !routes.is_empty()) else {
             return false;
         };
         for route in routes {
@@ -334,7 +334,7 @@ impl Routes {
 
     /// A table was emptied.
     pub(crate) fn truncate(&self, batch: &mut Batch, relation: u64) -> bool {
-        let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
+        let routes = self.by_number.get(&relation).map_or(&[][..], Vec::as_slice);
         // Mirrors are emptied in their turn.
         for route in routes.iter().filter(|route| !route.mirror) {
             *batch.keys(route.target) = Keys::All;
@@ -344,7 +344,7 @@ impl Routes {
 
     /// The mirrors of a table of the source.
     pub(crate) fn mirrors(&self, relation: u64) -> impl Iterator<Item = usize> + use<'_> {
-        let routes = self.routes.get(&relation).map_or(&[][..], Vec::as_slice);
+        let routes = self.by_number.get(&relation).map_or(&[][..], Vec::as_slice);
         routes.iter().filter(|route| route.mirror).map(|route| route.target)
     }
 

@@ -182,11 +182,16 @@ fn column_renamed(sql: &str, from: &str, to: &str) -> Option<String> {
     }
     let groups = all.iter().any(|token| token.is_any(GROUPS));
     let (mut out, mut copied, mut depth) = (String::new(), 0, 0_usize);
+    let (mut levels, mut table_end) = (vec![Level::default()], 0);
     for (at, token) in all.iter().enumerate() {
+        if expects_table(&levels, &all, at) {
+            table_end = at + parts_of(&all, at);
+        }
+        follow(&mut levels, &all, at);
         depth += usize::from(token.is_sign("("));
         depth = depth.saturating_sub(usize::from(token.is_sign(")")));
         let is_name = matches!(token.kind, Kind::Word | Kind::Quoted);
-        if !is_name || !unquoted(token.text).eq_ignore_ascii_case(from) {
+        if !is_name || at < table_end || !unquoted(token.text).eq_ignore_ascii_case(from) {
             continue;
         }
         match place_of(&all, at) {
@@ -308,6 +313,8 @@ mod tests {
             ),
             ("SELECT upper(a) AS a FROM t", Some("SELECT upper(\"n\") AS a FROM t")),
             ("SELECT a(1), a.b FROM a", Some("SELECT a(1), a.b FROM a")),
+            ("SELECT a FROM s.a, a AS x", Some("SELECT \"n\" FROM s.a, a AS x")),
+            ("SELECT extract(year FROM a) FROM t", Some("SELECT extract(year FROM \"n\") FROM t")),
             ("SELECT q.a FROM (SELECT a FROM t) q", Some("SELECT q.\"n\" FROM (SELECT \"n\" FROM t) q")),
             ("SELECT upper(a) AS a FROM t ORDER BY a", None),
             ("SELECT q.a FROM (SELECT b AS a FROM t) q", None),
