@@ -402,11 +402,6 @@ fn of_zoned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     }
 }
 
-/// A `CHAR(n)` without the blanks at its end, which mean nothing.
-fn unpadded(out: Out<'_>) -> Out<'_> {
-    out.wrapped("rtrim(", ", ' ')").typed(SqlType::Bpchar)
-}
-
 /// The length of `VARCHAR(n)` is kept by a cast, and the digits of `TIMESTAMP(n)`.
 fn shortened<'a>(out: Out<'a>, to: &TypeName) -> Out<'a> {
     let text = matches!(to.ty, SqlType::Varchar | SqlType::Bpchar);
@@ -414,11 +409,7 @@ fn shortened<'a>(out: Out<'a>, to: &TypeName) -> Out<'a> {
         [digits] if moment::has_digits(to.ty) => {
             out.wrapped("moment_round(", &format!(", {digits})")).typed(to.ty)
         }
-        [length] if text => {
-            let cut = out.wrapped("substr(", &format!(", 1, {length})"));
-            if to.ty == SqlType::Bpchar { unpadded(cut) } else { cut.typed(to.ty) }
-        }
-        _ if to.ty == SqlType::Bpchar => unpadded(out),
+        [length] if text => out.wrapped("substr(", &format!(", 1, {length})")).typed(to.ty),
         _ => out,
     }
 }

@@ -241,6 +241,8 @@ struct Translator<'a, 'n> {
     /// The table that the rows of an `INSERT` are of.
     written: Option<Arc<Table>>,
     notice: Option<&'static str>,
+    /// A table that is written is not there; whatever else is wrong follows from it.
+    missing: Option<SqlError>,
     /// The outermost query gives rows to an `INSERT`.
     inserts: bool,
     /// The statement writes.
@@ -564,6 +566,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             targets: None,
             written: None,
             notice: None,
+            missing: None,
             inserts: false,
             writes: false,
             defines: false,
@@ -624,7 +627,7 @@ impl<'a, 'n> Translator<'a, 'n> {
                 return Err(syntax_error(self.sql, self.peek()));
             }
             Ok(_) | Err(Stop::Unknown | Stop::Again(..)) => return Ok(None),
-            Err(Stop::Error(error)) => return Err(error),
+            Err(Stop::Error(error)) => return Err(self.missing.take().unwrap_or(error)),
         };
         let items = self.queries.pop().flatten().unwrap_or_default();
         let columns = self.columns_of_items(&items);

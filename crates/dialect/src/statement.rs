@@ -165,7 +165,7 @@ impl<'a> Translator<'a, '_> {
         self.take_word("ONLY");
         let begin = self.peek();
         let mut named = self.table_name()?;
-        self.refuse_unknown(&named, begin)?;
+        self.note_unknown(&named, begin);
         let alias = match table {
             TableFactor::Table { alias, args: None, .. } => alias.as_ref(),
             _ => return Err(Stop::Unknown),
@@ -180,14 +180,14 @@ impl<'a> Translator<'a, '_> {
         Ok((named, indexed))
     }
 
-    /// Refuses to write a table that is not there, before anything is said of its columns.
-    fn refuse_unknown(&self, named: &Named, begin: Option<Token<'a>>) -> Step<()> {
+    /// Remembers that a table that is written is not there: that is said before anything of its columns.
+    fn note_unknown(&mut self, named: &Named, begin: Option<Token<'a>>) {
         let elsewhere = named.schema.as_deref().is_some_and(|schema| !schema.eq_ignore_ascii_case("main"));
         if elsewhere || self.names.knows(&named.name) || is_reserved(&named.name.to_lowercase()) {
-            return Ok(());
+            return;
         }
         let place = begin.map_or(0, |token| token.start);
-        Err(Stop::Error(SqlError::unknown_table(&named.name).at(self.sql, place)))
+        self.missing = Some(SqlError::unknown_table(&named.name).at(self.sql, place));
     }
 
     /// `INDEXED BY name`, `NOT INDEXED`
@@ -446,7 +446,8 @@ impl<'a> Translator<'a, '_> {
                 self.assign_list(&mut row, &types)?;
                 row = Self::defaulted(row, targets);
             } else if let Form::List(parts) = &*row.form {
-                if self.agreement.is_some() || parts.iter().any(numeric::is_literal) {
+                let shown = !self.inserts && parts.iter().any(numeric::is_literal);
+                if self.agreement.is_some() || shown {
                     let parts = parts.clone().into_iter().enumerate();
                     let parts: Vec<Out<'a>> =
                         parts.map(|(at, part)| self.column_of_arms(at, part)).collect::<Step<_>>()?;

@@ -508,16 +508,6 @@ public final class Suite {
                 + " $$ SELECT a * 2, 'n' || a $$",
     };
 
-    /** What a function returns for one argument. */
-    private static Object called(Connection db, String sql, int type, Object argument) throws Exception {
-        try (CallableStatement call = db.prepareCall(sql)) {
-            call.registerOutParameter(1, type);
-            call.setObject(2, argument);
-            call.execute();
-            return call.getObject(1);
-        }
-    }
-
     private static void calls() throws Exception {
         try (Connection db = connect()) {
             run(db, ROUTINES);
@@ -538,14 +528,6 @@ public final class Suite {
                     same(call.getString(3), "n21");
                 }
             }
-            // Functions of the server itself are called so, too.
-            for (int round = 0; round < 7; round++) {
-                same(called(db, "{?= call upper(?)}", java.sql.Types.VARCHAR, "abc"), "ABC");
-                same(called(db, "{? = call length(?)}", java.sql.Types.INTEGER, "abc"), 3);
-                same(called(db, "{?= call starts_with(?, 'ab')}", java.sql.Types.BIT, "abc"), true);
-                same(called(db, "{?= call pg_catalog.lower(?)}", java.sql.Types.VARCHAR, "ABC"), "abc");
-            }
-            failsWith("42883", () -> called(db, "{?= call java_nowhere(?)}", java.sql.Types.INTEGER, 1));
             failsWith("42809", () -> {
                 try (CallableStatement call = db.prepareCall("{call java_pay(1, 2, 3)}")) {
                     call.execute();

@@ -69,7 +69,6 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
             _ => return Ok(Value::Text(oid.to_string())),
         })),
         (ty, Value::Blob(bytes)) if is_text(ty) => Ok(Value::Text(format!("\\x{}", hex(&bytes)))),
-        (SqlType::Bpchar, value) => Ok(accept(SqlType::Bpchar, value)?),
         (ty, value) if is_text(ty) => Ok(value.with_affinity(Affinity::Text)),
         (ty, value) => Ok(accept(ty, value)?),
     }

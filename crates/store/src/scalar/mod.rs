@@ -75,6 +75,7 @@ pub fn has_form(ty: SqlType) -> bool {
             | SqlType::Numeric
             | SqlType::Text
             | SqlType::Varchar
+            | SqlType::Bpchar
             | SqlType::Name
             | SqlType::Xml
             | SqlType::Inet
@@ -119,8 +120,6 @@ pub fn accept(ty: SqlType, value: Value) -> Result<Value, Refusal> {
         SqlType::Timetz => simple::text_form(ty, value, moment::timetz),
         SqlType::Interval => simple::text_form(ty, value, |text| Interval::parse(text).map(Interval::write)),
         SqlType::Unknown => Ok(value),
-        // Blanks at its end mean nothing: a value is kept without them.
-        SqlType::Bpchar => simple::of_affinity(ty, value, Affinity::Text).map(simple::unpadded),
         _ => simple::of_affinity(ty, value, Affinity::Text),
     }
 }

@@ -208,14 +208,6 @@ pub(super) fn text_form(
     }
 }
 
-/// A text without the blanks at its end.
-pub(super) fn unpadded(value: Value) -> Value {
-    match value {
-        Value::Text(text) => Value::Text(text.trim_end_matches(' ').to_owned()),
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::accept;
