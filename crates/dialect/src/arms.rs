@@ -99,22 +99,23 @@ impl<'a> Translator<'a, '_> {
             let query = matches!(*column.form, Form::Query { .. });
             return Ok(if query { numeric::settled_with_label(column) } else { column });
         }
-        let (mut column, label) = (column.clone(), column.label);
-        column = match (wanted, &*column.form) {
+        let label = column.label.clone();
+        let mut made = match (wanted, &*column.form) {
             // A client reads the digits that were written.
             (None, _) if self.queries.len() == 1 && numeric::is_literal(&column) => {
                 numeric::settled(numeric::exact(column))
             }
             (None, _) | (_, Form::Null) => return Ok(column),
             (Some(ty), Form::Literal(_)) if ty != SqlType::Numeric => {
-                self.suggest(&mut column, ty)?;
-                column
+                let mut literal = column;
+                self.suggest(&mut literal, ty)?;
+                literal
             }
             (Some(SqlType::Numeric), _) => numeric::settled(call("numeric_of", [numeric::exact(column)])),
             _ => return Ok(column),
         };
-        column.label = label;
-        Ok(column)
+        made.label = label;
+        Ok(made)
     }
 
     /// The columns of one more arm of the query that is under way.

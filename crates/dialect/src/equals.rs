@@ -1,4 +1,4 @@
-//! Values of which equal ones have several spellings: SQLite is told how they compare.
+//! Types whose equal values have several spellings: SQLite gets what compares them.
 
 use pgcatalog::function::{INTERVAL_COLLATION, JSONB_COLLATION};
 use store::definition::SqlType;

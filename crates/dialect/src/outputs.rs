@@ -2,7 +2,7 @@
 //!
 //! PostgreSQL looks for a bare name behind `ORDER BY` among the columns of the result first, and for one behind
 //! `GROUP BY` there last. SQLite does so only with names that `AS` gave: `a.id` and `count(*)` have none to it. Such a
-//! column is told by its place in the list.
+//! column is named by its place in the list.
 
 use sqltext::ast::{Expr, OrderByExpr};
 use sqltext::token::quoted_name;

@@ -4,6 +4,7 @@ use sqltext::ast::{
     Distinct, Expr, FunctionArg, GroupByExpr, JoinConstraint, JoinOperator, NamedWindowExpr, Select,
     SelectItem, TableAlias, TableFactor, TableWithJoins,
 };
+use sqltext::error::state;
 use sqltext::token::{Kind, Token};
 
 use super::calls::{Argument, argument_of};
@@ -88,7 +89,7 @@ impl<'a> Translator<'a, '_> {
         if group_alone {
             if self.columns_named > named {
                 let message = "a column of the list must stand in GROUP BY or in an aggregate function";
-                return Err(self.error_at(self.tokens.get(list).copied(), "42803", message));
+                return Err(self.error_at(self.tokens.get(list).copied(), state::GROUPING, message));
             }
             out.push_str(" FROM (SELECT count(*)");
         }

@@ -17,6 +17,9 @@ use super::calls::renamed;
 use super::out::Out;
 use super::{Item, Step, Translator};
 
+/// What the rows of such a query are called: no table has this name.
+const ROWS: &str = "\"rows of a value\"";
+
 impl<'a> Translator<'a, '_> {
     /// A query in parentheses that stands for a value, or for several side by side.
     pub(super) fn value_of_query(&mut self, query: &Query) -> Step<Out<'a>> {
@@ -33,7 +36,8 @@ impl<'a> Translator<'a, '_> {
         let names = list(&|at| format!("c{at}"));
         let values = list(&|at| format!("{ONLY_ROW}(c{at})"));
         let (ty, form, label) = (out.ty, (*out.form).clone(), out.label.clone());
-        let whole = out.wrapped(&format!("(WITH _one({names}) AS "), &format!(" SELECT {values} FROM _one)"));
+        let before = format!("(WITH {ROWS}({names}) AS ");
+        let whole = out.wrapped(&before, &format!(" SELECT {values} FROM {ROWS})"));
         let mut whole = whole.of_type(ty).formed(form);
         whole.label = label;
         Ok(whole)

@@ -90,6 +90,8 @@ pub mod state {
     pub const DUPLICATE_COLUMN: &str = "42701";
     /// A column that the server makes.
     pub const READ_ONLY_COLUMN: &str = "428C9";
+    /// A column or a value of a single row where a group has one.
+    pub const GROUPING: &str = "42803";
     /// No such column.
     pub const UNKNOWN_COLUMN: &str = "42703";
     /// A constraint that is there already.

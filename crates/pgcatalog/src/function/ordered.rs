@@ -93,14 +93,20 @@ struct Group<C> {
     caller: Rc<C>,
     /// Without NULLs, in their order.
     values: Vec<Value>,
-    /// The share that is asked for; NULL until it is known.
-    share: Value,
+    /// The share that is asked for, once a row told it.
+    share: Option<Value>,
 }
 
 impl<C: Caller> Group<C> {
     fn take(&mut self, arguments: &Arguments<'_>) -> Result<(), SqlError> {
         if self.asked.takes_share() {
-            self.share = arguments.value(1);
+            let share = arguments.value(1);
+            if self.share.as_ref().is_some_and(|known| *known != share) {
+                let message = "the share of a percentile differs within a group";
+                return Err(SqlError::new(state::GROUPING, message)
+                    .with_hint("name its column in GROUP BY"));
+            }
+            self.share = Some(share);
         }
         let value = arguments.value(0);
         if value.is_null() {
@@ -119,7 +125,7 @@ impl<C: Caller> Group<C> {
                 _ => most_frequent(&self.values, Value::eq),
             });
         }
-        let Some(share) = share(&self.share)? else { return Ok(Value::Null) };
+        let Some(share) = self.share.as_ref().map_or(Ok(None), share)? else { return Ok(Value::Null) };
         if let Asked::First = self.asked {
             let place = (share * self.values.len() as f64).ceil();
             #[expect(
@@ -196,7 +202,7 @@ pub(super) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Re
             asked,
             caller: Rc::clone(&caller),
             values: Vec::new(),
-            share: Value::Null,
+            share: None,
         })?;
     }
     Ok(())

@@ -11,6 +11,7 @@ use super::build::{Writer, check_width};
 use super::change::{ChangeKind, ChangePlan, UpdateConflict};
 use super::insert::{InsertPlan, OnConflict, Source};
 use super::plan::{Run, Verb, WritePlan};
+use crate::done::Invalidation;
 use crate::error::{SqlError, state};
 use crate::limits::MERGE_CLAUSES_MAX;
 
@@ -21,13 +22,19 @@ pub(crate) struct MergePlan {
     updates: Vec<ChangePlan>,
     inserts: Vec<InsertPlan>,
     /// How many rows its last run removed.
-    pub(crate) removed: u64,
+    removed: u64,
+    /// How many rows its last run made stale.
+    made_stale: u64,
 }
 
 impl MergePlan {
-    /// Whether it removes rows.
-    pub(crate) fn deletes(&self) -> bool {
-        !self.deletes.is_empty()
+    /// What its last run did to rows that it made invalid, and how many they were. Where it does both, they count as
+    /// deleted if one of them was.
+    pub(crate) fn invalidates(&self) -> Option<(Invalidation, u64)> {
+        let stale = self.updates.iter().find_map(ChangePlan::invalidates);
+        let deletes = !self.deletes.is_empty() && (self.removed > 0 || stale.is_none());
+        let how = if deletes { Some(Invalidation::Deleted) } else { stale };
+        how.map(|how| (how, self.removed + self.made_stale))
     }
 
     /// Computes the list: first what goes, for rows may come under its keys. `verify`: see [`InsertPlan::compute`].
@@ -40,7 +47,14 @@ impl MergePlan {
     ) -> Result<(), SqlError> {
         self.deletes.iter_mut().try_for_each(|plan| plan.compute(run, view, batch, None))?;
         self.removed = batch.affected();
-        self.updates.iter_mut().try_for_each(|plan| plan.compute(run, view, batch, None))?;
+        self.made_stale = 0;
+        for plan in &mut self.updates {
+            let before = batch.affected();
+            plan.compute(run, view, batch, None)?;
+            if plan.invalidates().is_some() {
+                self.made_stale += batch.affected() - before;
+            }
+        }
         self.inserts.iter_mut().try_for_each(|plan| plan.compute(run, view, batch, verify))
     }
 }

@@ -17,7 +17,7 @@ use super::taken::taken;
 use super::target::Target;
 use crate::core::Core;
 use crate::describe::ColumnDescription;
-use crate::done::{ComputedBy, Done, DoneKind, Invalidated, Invalidation, RowSink};
+use crate::done::{ComputedBy, Done, DoneKind, Invalidated, RowSink};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
 use crate::limits::RETRIES_MAX;
@@ -172,8 +172,8 @@ impl WritePlan {
             Verb::Insert(_) => None,
             Verb::Change(plan) => plan.invalidates(),
             Verb::Merge(plan) => {
-                let (table, rows, how) = (self.table.id(), plan.removed, Invalidation::Deleted);
-                let invalidated = plan.deletes().then_some(Invalidated { table, rows, how });
+                let table = self.table.id();
+                let invalidated = plan.invalidates().map(|(how, rows)| Invalidated { table, rows, how });
                 return Ok(Done { invalidated, ..done });
             }
         };

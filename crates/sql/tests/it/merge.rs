@@ -37,6 +37,31 @@ fn all_of_it_or_nothing() {
     assert_eq!(db.query("SELECT k, n, u FROM t ORDER BY k"), "2,20,b;3,3,c;9,90,new");
 }
 
+/// Other caches hear of them, and the list of invalidations has them.
+#[test]
+fn rows_that_become_stale_are_invalidated() {
+    let merge = |clauses: &str| {
+        let mut db = stock();
+        let using = "MERGE INTO t USING (VALUES (1), (2), (9)) AS s (k) ON t.k = s.k";
+        let (done, _) = db.execute(&format!("{using} {clauses}"), &[]).unwrap();
+        done.invalidated.map(|one| (one.rows, one.how))
+    };
+    let stale = "WHEN MATCHED THEN UPDATE SET _stale = true";
+    let new = "WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)";
+    assert_eq!(merge(stale), Some((2, Invalidation::Stale)));
+    assert_eq!(merge(&format!("{stale} {new}")), Some((2, Invalidation::Stale)));
+    assert_eq!(
+        merge(&format!("WHEN MATCHED AND s.k = 1 THEN DELETE {stale}")),
+        Some((2, Invalidation::Deleted))
+    );
+    assert_eq!(
+        merge(&format!("WHEN MATCHED AND s.k = 9 THEN DELETE {stale}")),
+        Some((2, Invalidation::Stale))
+    );
+    assert_eq!(merge("WHEN MATCHED AND s.k = 9 THEN DELETE"), Some((0, Invalidation::Deleted)));
+    assert_eq!(merge(&format!("WHEN MATCHED THEN UPDATE SET n = 5 {new}")), None);
+}
+
 /// Rows may take keys that others leave in the same statement.
 #[test]
 fn keys_that_are_left_are_free() {
