@@ -23,6 +23,10 @@ const COPIES_SLOTS: i32 = 170_000;
 /// The column of a slot's state, which versions before 13 do not have.
 const STATUS: &str = "to_jsonb(s) ->> 'wal_status'";
 
+/// Classes of SQLSTATE that say what is wrong with something in the log: data, a feature, a name, an internal error. All
+/// others (resources, an operator, input and output) may be over the next time.
+const LASTING: &[&str] = &["0A", "22", "42", "XX"];
+
 /// A stream that begins.
 pub(crate) struct Begun {
     /// The slot's name.
@@ -224,26 +228,54 @@ pub(crate) fn remove(server: &ServerDef, engine: &Engine) {
     if let Err(error) = engine.store().note_followed(&server.name, None) {
         tracing::warn!(source = %server.name, "definitions cannot be written: {}", error.message);
     }
-    let removed = crate::login::connect(server, crate::login::Purpose::Questions).and_then(|mut beside| {
-        let free = format!(
-            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = {}",
-            literal(slot)
-        );
-        let until = now() + SLOT_FREE_WAIT;
-        loop {
-            match beside.query(&free) {
-                // The source has not noticed yet that the stream ended.
-                Err(error) if error.state == "55006" && now() < until => std::thread::sleep(STREAM_WAIT),
-                done => break done.map(|_| beside.end()),
-            }
-        }
-    });
+    let removed = crate::login::connect(server, crate::login::Purpose::Questions)
+        .and_then(|mut beside| removed(&mut beside, slot).map(|()| beside.end()));
     match removed {
         Ok(()) => tracing::info!(source = %server.name, "slot {slot} was removed from the source"),
         Err(error) => tracing::warn!(
             source = %server.name,
             "slot {slot} is still at the source, and keeps its log: {error}; SELECT pg_drop_replication_slot('{slot}') there"
         ),
+    }
+}
+
+/// Removes a slot whose stream has ended.
+fn removed(beside: &mut Connection, slot: &str) -> Result<(), Error> {
+    let free = format!(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = {}",
+        literal(slot)
+    );
+    let until = now() + SLOT_FREE_WAIT;
+    loop {
+        match beside.query(&free) {
+            // The source has not noticed yet that the stream ended.
+            Err(error) if error.state == "55006" && now() < until => std::thread::sleep(STREAM_WAIT),
+            done => return done.map(|_| ()),
+        }
+    }
+}
+
+/// Whether the source will give the same error each time that it reads this part of its log.
+///
+/// It reads the log with the definitions of that time. A publication that was missing for one change is missing there
+/// for ever, though it is back by now.
+pub(crate) fn is_lasting(error: &Error) -> bool {
+    LASTING.iter().any(|class| error.state.starts_with(class))
+}
+
+/// Removes a named slot whose stream ended with a [lasting](is_lasting) error: the next attempt makes a new one, and
+/// then no rows from before are believed.
+pub(crate) fn give_up(beside: &mut Connection, server: &ServerDef, slot: &str, error: &Error) {
+    tracing::warn!(
+        source = %server.name,
+        "the source cannot read its log behind slot {slot}: {error}. A new slot is made, and rows from before are \
+         not believed"
+    );
+    if let Err(error) = removed(beside, slot) {
+        tracing::warn!(
+            source = %server.name,
+            "slot {slot} cannot be removed: {error}; SELECT pg_drop_replication_slot('{slot}') there"
+        );
     }
 }
 
@@ -434,6 +466,13 @@ mod tests {
         assert!(doubt(Some(&known()), "other", (&same, "1"), "p", Some(&found(100, false))).is_some());
         let crashed = doubt(Some(&known()), "cache", (&same, "2"), "p", Some(&found(100, false)));
         assert!(crashed.unwrap().contains("recovered from a crash"));
+    }
+
+    #[test]
+    fn errors_of_the_log_last() {
+        let is_lasting = |state: &str| is_lasting(&Error::new(state, ""));
+        assert!(["42704", "22P05", "0A000", "XX000"].iter().all(|state| is_lasting(state)));
+        assert!(!["57P01", "53100", "08006", "55000", "58P01"].iter().any(|state| is_lasting(state)));
     }
 
     #[test]

@@ -161,6 +161,32 @@ fn what_became_of_a_slot_is_named() {
 }
 
 /// Each statement for itself: some may stand in no transaction with others.
+/// A publication that was away while a table changed is missing for that change for ever, so the slot could never be
+/// read again: the source stayed lost, and its tables empty, until somebody removed the slot by hand.
+#[test]
+fn a_slot_that_cannot_be_read_any_more_is_replaced() {
+    let database = shop(&["max_slot_wal_keep_size=1GB"]);
+    let daemon = warm(&database);
+    let source = &database.place;
+    let mut client = filled(&daemon);
+    psql_each(
+        source,
+        "ALTER PUBLICATION cache RENAME TO hidden; UPDATE product SET price = 7 WHERE id = 1; \
+         ALTER PUBLICATION hidden RENAME TO cache; UPDATE product SET price = 8 WHERE id = 2",
+    );
+    until("it streams from a new slot", || {
+        psql(&daemon.place, "SELECT state, slot, last_break IS NOT NULL FROM sqlcached_sources")
+            == "streaming|cache|t"
+    });
+    assert!(last_break(&daemon).contains("is missing"), "{}", last_break(&daemon));
+    until_applied(&daemon, source);
+    assert!(!stored(&mut client).iter().any(|id| [1, 2].contains(id)));
+    fill(&daemon, &mut client);
+    psql(source, "UPDATE product SET price = 9 WHERE id = 3");
+    until_applied(&daemon, source);
+    assert_eq!(stored(&mut client), [1, 2, 4, 5, 6, 7, 8, 9, 10]);
+}
+
 fn psql_each(place: &Place, all: &str) {
     all.split("; ").for_each(|sql| drop(psql(place, sql)));
 }

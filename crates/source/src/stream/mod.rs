@@ -21,7 +21,7 @@ use crate::mirror::Mirrors;
 use crate::pgoutput::{Message, Reader};
 use crate::plan::{Plan, Target};
 use crate::settle::Snapshot;
-use crate::slot::{Begin, status};
+use crate::slot::{Begin, give_up, is_lasting, status};
 use crate::source::Source;
 use crate::time::now;
 use crate::wire::{COPY_DATA, Connection, ERROR, error_of};
@@ -86,10 +86,14 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         published_at: began + PUBLISHED_INTERVAL,
         heard: began,
         signs: !replays,
+        is_refused: false,
     };
     stream.follow.routes.name(named);
     let result = stream.begin(&begun.believed.unwrap_or_default(), unshown).and_then(|()| stream.run());
     stream.changes.end();
+    if let (Err(error), true) = (&result, stream.is_refused && stream.followed.is_some()) {
+        give_up(&mut stream.beside, server, &stream.slot, error);
+    }
     stream.beside.end();
     result
 }
@@ -168,6 +172,8 @@ struct Streaming<'s> {
     heard: Instant,
     /// The source lets signs be written: a standby does not.
     signs: bool,
+    /// The source cannot read its log behind the slot.
+    is_refused: bool,
 }
 
 impl Streaming<'_> {
@@ -221,7 +227,7 @@ impl Streaming<'_> {
             while let Some(next) = frame {
                 match next.tag {
                     COPY_DATA => self.take(&next.body)?,
-                    ERROR => return Err(error_of(&next.body)),
+                    ERROR => return Err(self.refused(error_of(&next.body))),
                     b'c' => return Err(Error::connection("the source ended the stream")),
                     _ => {}
                 }
@@ -234,6 +240,12 @@ impl Streaming<'_> {
             self.look_at_time()?;
         }
         Ok(())
+    }
+
+    /// An error that ends the stream.
+    fn refused(&mut self, error: Error) -> Error {
+        self.is_refused = is_lasting(&error);
+        error
     }
 
     /// Goes on with the definitions of now; false: the server is another one.
