@@ -23,8 +23,8 @@ const COPIES_SLOTS: i32 = 170_000;
 /// The column of a slot's state, which versions before 13 do not have.
 const STATUS: &str = "to_jsonb(s) ->> 'wal_status'";
 
-/// Classes of SQLSTATE that say what is wrong with something in the log: data, a feature, a name, an internal error. All
-/// others (resources, an operator, input and output) may be over the next time.
+/// Classes of SQLSTATE that say what is wrong with something in the log: data, a feature, a name, an internal error.
+/// All others (resources, an operator, input and output) may be over the next time.
 const LASTING: &[&str] = &["0A", "22", "42", "XX"];
 
 /// A stream that begins.

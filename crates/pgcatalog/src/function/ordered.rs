@@ -103,8 +103,7 @@ impl<C: Caller> Group<C> {
             let share = arguments.value(1);
             if self.share.as_ref().is_some_and(|known| *known != share) {
                 let message = "the share of a percentile differs within a group";
-                return Err(SqlError::new(state::GROUPING, message)
-                    .with_hint("name its column in GROUP BY"));
+                return Err(SqlError::new(state::GROUPING, message).with_hint("name its column in GROUP BY"));
             }
             self.share = Some(share);
         }

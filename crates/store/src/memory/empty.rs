@@ -130,7 +130,10 @@ impl Memory {
             (None, Purpose::Compact | Purpose::Expire) => {
                 Verdict::Move { queue: work.queue, reads: self.arena.of(slot).frequency(slot) }
             }
-            (None, Purpose::Evict) => s3fifo(work.queue, self.arena.of(slot).frequency(slot)),
+            (None, Purpose::Evict) => {
+                let arena = self.arena.of(slot);
+                s3fifo(work.queue, arena.frequency(slot), arena.hits(slot, work.now).fetched)
+            }
         };
         if let Verdict::Dead(leaving) = verdict {
             self.unpublish(&mut shard, table, Entry { slot, location }, leaving);
@@ -154,8 +157,10 @@ impl Memory {
             self.note_eviction(table, row, slot, work.now);
         }
         self.unpublish(&mut shard, table, Entry { slot, location }, work.leaving);
-        if matches!(verdict, Verdict::Leave { remember: true }) {
-            table.state.remember(hash, row.size());
+        match verdict {
+            Verdict::Leave { remember: true } => table.state.remember(hash, row.size()),
+            Verdict::Leave { remember: false } => table.state.forget(hash),
+            _ => {}
         }
         Settled::Left
     }

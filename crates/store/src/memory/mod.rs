@@ -2,7 +2,7 @@
 //!
 //! Rows enter the small queue, or the main queue when the ghost remembers their key. The oldest row of the small queue
 //! moves to the main queue if it was read twice, else it leaves and the ghost remembers it. The oldest row of the main
-//! queue goes round again while it was read since, else it leaves.
+//! queue goes round again while it was read since, else it leaves. If it was ever read the ghost remembers it, too.
 
 pub(crate) mod eviction;
 pub(crate) mod expire;
@@ -292,13 +292,16 @@ fn copy_of<'a>(row: &'a RowBuf, payload: &'a [&'a [u8]]) -> NewParts<'a> {
     }
 }
 
-/// S3-FIFO's word on a live row at the old end of a queue.
-fn s3fifo(queue: Queue, reads: u8) -> Verdict {
+/// S3-FIFO's word on a live row at the old end of a queue: how often it was read since its last turn, and whether ever.
+///
+/// Beyond S3-FIFO, a row of the main queue is remembered if it was ever read, and forgotten if not. Otherwise rows that are
+/// more than the main queue holds would come back there for ever, and drive each other out before any of them is read.
+fn s3fifo(queue: Queue, reads: u8, fetched: bool) -> Verdict {
     match queue {
         Queue::Small if reads >= PROMOTE_READS => Verdict::Move { queue: Queue::Main, reads: 0 },
         Queue::Small => Verdict::Leave { remember: true },
         _ if reads > 0 => Verdict::Move { queue: Queue::Main, reads: reads - 1 },
-        _ => Verdict::Leave { remember: false },
+        _ => Verdict::Leave { remember: fetched },
     }
 }
 
@@ -340,7 +343,14 @@ impl TableState {
         self.ghost_used.load(Ordering::Relaxed) && self.ghost.lock().contains(hash.0)
     }
 
-    /// Remembers a row that left the small queue, and had so many bytes.
+    /// Forgets a row that left: it has to pass the small queue again.
+    fn forget(&self, hash: Hash) {
+        if self.ghost_used.load(Ordering::Relaxed) {
+            self.ghost.lock().remove(hash.0);
+        }
+    }
+
+    /// Remembers a row that left, and had so many bytes.
     fn remember(&self, hash: Hash, bytes: usize) {
         let mut ghost = self.ghost.lock();
         // Relaxed: a row more or less.

@@ -16,10 +16,6 @@ use crate::common::{Bench, get, item, seed};
 /// Phases of the usual run, in loads of [`PHASES`].
 const LOADS: usize = 4;
 const PHASES: usize = 5;
-/// The seed of the usual run. Of other loads about one phase in two hundred still ends near nothing: an open fault,
-/// which
-/// `LOADS=40` shows (`SEED=14361305440649747848`, its load 29).
-const USUAL_LOADS: u64 = 1;
 /// The memory of these, and of a load's working sets a part.
 const MEMORY_MIB: u64 = 16;
 /// What a cache takes for a row beside its key and value, about, in Redis as here.
@@ -208,12 +204,13 @@ fn replay(cache: &mut dyn Cache, phases: &[Phase]) -> Vec<f64> {
     ratios
 }
 
+/// Rows that the main queue was too small for came back there for ever, because the ghost remembered them from before:
+/// of `SEED=7 LOADS=300`, 11 phases ended near nothing.
 #[test]
 fn no_phase_ends_without_hits_where_the_longest_unused_going_first_has_them() {
     #[expect(clippy::disallowed_methods, reason = "the environment asks for a longer run")]
     let loads = std::env::var("LOADS").ok().and_then(|loads| loads.parse().ok()).unwrap_or(LOADS);
-    let usual = loads == LOADS && std::env::var_os("SEED").is_none();
-    let mut random = fastrand::Rng::with_seed(if usual { USUAL_LOADS } else { seed() });
+    let mut random = fastrand::Rng::with_seed(seed());
     let bytes = usize::try_from(MEMORY_MIB << 20).unwrap();
     let mut failed = Vec::new();
     for load in 0..loads {
