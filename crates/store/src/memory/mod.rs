@@ -294,8 +294,8 @@ fn copy_of<'a>(row: &'a RowBuf, payload: &'a [&'a [u8]]) -> NewParts<'a> {
 
 /// S3-FIFO's word on a live row at the old end of a queue: how often it was read since its last turn, and whether ever.
 ///
-/// Beyond S3-FIFO, a row of the main queue is remembered if it was ever read, and forgotten if not. Otherwise rows that are
-/// more than the main queue holds would come back there for ever, and drive each other out before any of them is read.
+/// Beyond S3-FIFO, a row of the main queue is remembered if it was ever read, and forgotten if not. Otherwise rows that
+/// are more than the main queue holds would come back there for ever, and drive each other out before any is read.
 fn s3fifo(queue: Queue, reads: u8, fetched: bool) -> Verdict {
     match queue {
         Queue::Small if reads >= PROMOTE_READS => Verdict::Move { queue: Queue::Main, reads: 0 },
