@@ -346,7 +346,7 @@ fn spoken(code: &str) -> String {
 /// It starts NATS and three caches, and ends them.
 #[test]
 fn three_caches_in_ten_minutes() {
-    follow("cluster.md", 10);
+    follow("cluster.md", 9);
 }
 
 #[test]
