@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: rust quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-expiry tools fmt tidy miri tsan
+.PHONY: rust quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source demo-cluster pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-expiry tools fmt tidy miri tsan
 
 # The compiler that this needs, as in Cargo.toml.
 RUST_WANTED = 1.95
@@ -66,6 +66,14 @@ demo-source: rust
 	@echo "Building sqlcached. The first time this takes some minutes."
 	$(BUILD)
 	@exec python3 examples/demo-source/demo.py --program target/release/sqlcached $(ARGS)
+
+# Three caches that hear each other by three servers of NATS: kill, pause and cut them off in the browser. It needs python3
+# and nats-server, which `make tools` installs. ARGS adds flags: make demo-cluster ARGS='--port 8000 --rate 50'
+demo-cluster: rust
+	@python3 examples/demo-cluster/demo.py --check
+	@echo "Building sqlcached. The first time this takes some minutes."
+	$(BUILD)
+	@exec python3 examples/demo-cluster/demo.py --program target/release/sqlcached $(ARGS)
 
 # Makes the pictures of docs/pictures again: diagrams from the journal's figures, and the demo in Chromium.
 pictures: tools

@@ -30,8 +30,8 @@ REMOVE = "DELETE FROM frag WHERE shows && ARRAY[?1, '?'] RETURNING key"
 class Connection:
     """A connection of one thread's."""
 
-    def __init__(self, port: int) -> None:
-        self._stream = socket.create_connection(("127.0.0.1", port), PATIENCE).makefile("rwb")
+    def __init__(self, port: int, patience: float = PATIENCE) -> None:
+        self._stream = socket.create_connection(("127.0.0.1", port), patience).makefile("rwb")
 
     def ask(self, *requests: bytes) -> None:
         self._stream.write(b"".join(requests))

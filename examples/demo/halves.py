@@ -137,8 +137,13 @@ class Half:
         with self._lock:
             count = len(gone & self._present)
             self._present -= gone
-            self._told = {**self._told, product: edits}
+        self.note_told(product, edits)
         return count
+
+    def note_told(self, product: int, edits: int) -> None:
+        """From now on nobody may see the product as it was before its so many-eth edit."""
+        with self._lock:
+            self._told = {**self._told, product: edits}
 
     def forget(self) -> None:
         """Begins again: nothing is known to be in the cache."""

@@ -1,5 +1,6 @@
 //! `make demo`: the shop on memcached and on the daemon, in Debian's Chromium (`tests/drivers/demo/demo.js`). Figures
-//! that the browser shows are those that were counted, and nobody sees an old price. And `make demo-source`.
+//! that the browser shows are those that were counted, and nobody sees an old price. And `make demo-source` and
+//! `make demo-cluster`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -38,9 +39,9 @@ fn program(path: &str, arguments: &[&str]) -> Command {
 }
 
 /// Starts it and waits until it names its page.
-fn start(port: &str) -> Demo {
-    let arguments = ["--program", PROGRAM, "--port", port];
-    let mut child = demo(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+fn start(path: &str, arguments: &[&str], port: &str) -> Demo {
+    let arguments = [&["--program", PROGRAM, "--port", port], arguments].concat();
+    let mut child = program(path, &arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let demo = Demo(child);
     let lines: Vec<String> =
@@ -49,26 +50,40 @@ fn start(port: &str) -> Demo {
     demo
 }
 
-#[test]
-fn the_demo_in_a_browser() {
+/// Starts a demo, and has a browser go through it.
+fn browse(path: &str, arguments: &[&str], script: &str, expected: &str) {
     let packages = Path::new(ROOT).join("target/drivers/console/node_modules");
     if !packages.is_dir() || !Path::new("/usr/bin/chromium").exists() {
         return skipped("Chromium or playwright-core is not installed; make tools does it");
     }
     let port = free_port().to_string();
-    let _demo = start(&port);
+    let _demo = start(path, arguments, &port);
     let mut browser = Command::new("node");
-    browser.arg(Path::new(ROOT).join("tests/drivers/demo/demo.js")).env("NODE_PATH", packages);
+    browser.arg(Path::new(ROOT).join("tests/drivers/demo").join(script)).env("NODE_PATH", packages);
     browser.env("DEMO_URL", format!("http://127.0.0.1:{port}/"));
     let (code, out, error) = run(&mut browser);
-    assert_eq!((code, out.as_str()), (Some(0), "7 checks\n"), "{error}");
+    assert_eq!((code, out.as_str()), (Some(0), expected), "{error}");
+}
+
+#[test]
+fn the_demo_in_a_browser() {
+    browse("examples/demo/demo.py", &[], "demo.js", "7 checks\n");
+}
+
+/// Caches and servers of NATS are killed, paused and cut off by the page's buttons. Who hears nothing says so, and
+/// nobody sees an old price.
+#[test]
+fn the_demo_of_three_caches_in_a_browser() {
+    let demo = "examples/demo-cluster/demo.py";
+    assert_eq!(run(&mut program(demo, &["--check"])).0, Some(0));
+    browse(demo, &["--rate", "10"], "cluster.js", "8 checks\n");
 }
 
 /// Ctrl-C goes to every program of the terminal: the servers ended first, and the demos' threads and psql printed a
 /// traceback each.
 #[test]
 fn ctrl_c_ends_the_demos_with_a_line() {
-    for path in ["examples/demo/demo.py", "examples/demo-source/demo.py"] {
+    for path in ["examples/demo/demo.py", "examples/demo-source/demo.py", "examples/demo-cluster/demo.py"] {
         let mut demo = program(path, &["--program", PROGRAM]);
         demo.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut demo = Demo(demo.spawn().unwrap());

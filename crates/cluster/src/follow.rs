@@ -33,6 +33,19 @@ impl Break {
     pub(crate) fn is_everybodys(&self) -> bool {
         !matches!(self, Self::Gap { .. } | Self::Begun { .. })
     }
+
+    /// The check that finds it.
+    #[cfg(test)]
+    fn check(&self) -> u8 {
+        match self {
+            Self::Gap { .. } => check::GAP,
+            Self::Counter { .. } => check::COUNTER,
+            Self::OwnLost { .. } => check::OWN_LOST,
+            Self::History { .. } => check::HISTORY,
+            Self::Ended { .. } => check::ENDED,
+            Self::Begun { .. } => check::BEGUN,
+        }
+    }
 }
 
 impl fmt::Display for Break {
@@ -80,9 +93,23 @@ pub(crate) enum Heard {
     Unreadable(Unreadable),
 }
 
+/// The checks, as a test names those that it leaves out: a bit for each.
+#[cfg(test)]
+pub(crate) mod check {
+    pub(crate) const GAP: u8 = 1;
+    pub(crate) const COUNTER: u8 = 2;
+    pub(crate) const OWN_LOST: u8 = 4;
+    pub(crate) const HISTORY: u8 = 8;
+    pub(crate) const ENDED: u8 = 16;
+    pub(crate) const BEGUN: u8 = 32;
+}
+
 /// Follows a stream.
 #[derive(Debug)]
 pub(crate) struct Follower {
+    /// Checks that are left out, to see that a test notices it.
+    #[cfg(test)]
+    omits: u8,
     own: u64,
     chain: Chain,
     nodes: Nodes,
@@ -102,6 +129,8 @@ impl Follower {
     /// From this place on, by a history that is known there or not.
     pub(crate) fn at(own: u64, sequence: u64, known: Option<Seen>) -> Self {
         Self {
+            #[cfg(test)]
+            omits: 0,
             own,
             chain: Chain::at(sequence, known),
             nodes: Nodes::default(),
@@ -148,6 +177,20 @@ impl Follower {
         self.returned >= SETTLED_AFTER
     }
 
+    #[cfg(test)]
+    pub(crate) fn omit(&mut self, checks: u8) {
+        self.omits = checks;
+    }
+
+    /// Something is wrong with the history.
+    pub(crate) fn found(&self, broken: Break) -> Result<(), Break> {
+        #[cfg(test)]
+        if self.omits & broken.check() > 0 {
+            return Ok(());
+        }
+        Err(broken)
+    }
+
     /// One of our own is sent.
     pub(crate) fn note_sent(&mut self, counter: u64, now_ns: u64) {
         self.sent.push_back((counter, now_ns));
@@ -160,7 +203,7 @@ impl Follower {
     pub(crate) fn hear(&mut self, sequence: u64, bytes: &[u8], now_ns: u64) -> Result<Heard, Break> {
         let expected = self.chain.last() + 1;
         if sequence != expected {
-            return Err(Break::Gap { expected, came: sequence });
+            self.found(Break::Gap { expected, came: sequence })?;
         }
         let message = match Message::decode(bytes) {
             Ok(message) => message,
@@ -174,7 +217,7 @@ impl Follower {
         if let Body::Heartbeat(Heartbeat { epoch: Some(epoch), .. }) = message.body
             && self.chain.epoch().is_some_and(|own| own != epoch)
         {
-            return Err(Break::Begun { node: message.node, sequence });
+            self.found(Break::Begun { node: message.node, sequence })?;
         }
         self.chain.push(bytes);
         let Message { node, counter, seen, body } = message;
@@ -206,15 +249,17 @@ impl Follower {
         if node == self.own {
             return match self.own_back {
                 Some(back) if came == back => Ok(true),
-                Some(back) if came != back + 1 => Err(Break::OwnLost { expected: back + 1, came }),
+                Some(back) if came != back + 1 => {
+                    self.found(Break::OwnLost { expected: back + 1, came }).map(|()| false)
+                }
                 _ => Ok(false),
             };
         }
         match self.nodes.follows(node, came) {
             Follows::Again => Ok(true),
-            Follows::Not { expected } => Err(Break::Counter { node, expected, came }),
+            Follows::Not { expected } => self.found(Break::Counter { node, expected, came }).map(|()| false),
             Follows::New if came > 1 && self.is_settled() && self.began_since(message) => {
-                Err(Break::Counter { node, expected: 1, came })
+                self.found(Break::Counter { node, expected: 1, came }).map(|()| false)
             }
             Follows::Next | Follows::New => Ok(false),
         }
@@ -230,7 +275,7 @@ impl Follower {
     fn check_seen(&self, sequence: u64, message: &Message) -> Result<(), Break> {
         let Some(seen) = message.seen else { return Ok(()) };
         if seen.sequence >= sequence || self.chain.compare(seen) == Compared::Other {
-            return Err(Break::History { node: message.node, sequence: seen.sequence });
+            return self.found(Break::History { node: message.node, sequence: seen.sequence });
         }
         Ok(())
     }
@@ -238,7 +283,11 @@ impl Follower {
     /// Whether a message of ours that is stored as this number just now is where it must be: behind all that was heard.
     pub(crate) fn check_stored(&self, sequence: u64, counter: u64) -> Result<(), Break> {
         let (applied, is_back) = (self.last(), self.own_back.is_some_and(|back| back >= counter));
-        if sequence > applied || is_back { Ok(()) } else { Err(Break::Ended { applied, end: sequence }) }
+        if sequence > applied || is_back {
+            Ok(())
+        } else {
+            self.found(Break::Ended { applied, end: sequence })
+        }
     }
 
     fn note_back(&mut self, counter: u64) {

@@ -69,6 +69,11 @@ impl Member {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn omit(&mut self, checks: u8) {
+        self.follower.omit(checks);
+    }
+
     pub(crate) fn node(&self) -> u64 {
         self.node
     }
@@ -180,6 +185,11 @@ impl Member {
             return Joined::GoesOn;
         }
         let broken = self.has_place.then_some(Break::Ended { applied, end });
+        if let Some(broken) = &broken
+            && self.follower.found(broken.clone()).is_ok()
+        {
+            return Joined::GoesOn;
+        }
         if let Some(broken) = &broken {
             self.lose_history(broken);
         }

@@ -31,6 +31,10 @@ impl RequestLoop {
             budget -= 1;
             let limits = self.parser.limits();
             let Some(parsed) = window.next(&self.context, rest, |input| parse(limits, input)) else { break };
+            if self.is_frame_behind_held(&parsed) {
+                connection.stalled = true;
+                break;
+            }
             let goes_on = match parsed {
                 Parsed::Complete { request, consumed } => {
                     run.progress = true;
@@ -54,11 +58,9 @@ impl RequestLoop {
                 connection.closing = true;
                 break;
             }
-            self.whole = self.out.len();
-            if self.has_much_to_send() {
-                self.send(connection);
-            }
+            self.note_whole(connection);
         }
+        self.await_bus(connection);
         self.whole = self.out.len();
         run
     }
@@ -119,7 +121,7 @@ impl RequestLoop {
             Command::Delete | Command::Flush { .. } => {
                 let start = self.out.len();
                 self.execute_rare_binary(connection, request);
-                self.after_telling_in_frames(connection, start, request.id);
+                self.after_telling(start, Some(request.id));
             }
             _ => self.execute_rare_binary(connection, request),
         }

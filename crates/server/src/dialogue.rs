@@ -22,6 +22,7 @@ use crate::shared::Shared;
 use crate::spare::SpareBuffers;
 use crate::sql_threads::{Statement, Statements, Text};
 use crate::stranger::Stranger;
+use crate::telling::Held;
 
 /// A worker's tools, which it uses for one connection after the other.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct RequestLoop {
     pub(crate) out: Vec<u8>,
     /// Large values among them.
     pub(crate) pinned: Pinned,
+    /// Replies of this turn that wait for the bus.
+    pub(crate) held: Vec<Held>,
     /// How much of `out` are whole replies, which are sent even if the next command panics.
     pub(crate) whole: usize,
     statements: Statements,
@@ -112,6 +115,7 @@ impl RequestLoop {
             first,
             out,
             pinned,
+            held: Vec::new(),
             whole: 0,
             statements,
             proofs,
@@ -206,6 +210,7 @@ impl RequestLoop {
     #[cold]
     pub(crate) fn apologise(&mut self, connection: &mut Connection) {
         self.context.count(Counter::Panics, 1);
+        self.held.clear();
         self.out.truncate(self.whole);
         self.pinned.truncate(self.whole, &self.shared.engine);
         // A frame would have to name the request that it answers.
@@ -366,6 +371,10 @@ impl RequestLoop {
             // Only of the first request a part was searched before.
             let parse = |input| parser.parse_from(input, std::mem::take(&mut searched));
             let Some(parsed) = window.next(&self.context, rest, parse) else { break };
+            if self.is_behind_held(&parsed) {
+                connection.stalled = true;
+                break;
+            }
             match parsed {
                 Parsed::Complete { request, consumed } => {
                     connection.searched = 0;
@@ -437,13 +446,23 @@ impl RequestLoop {
                     }
                 }
             }
-            self.whole = self.out.len();
-            if self.has_much_to_send() {
-                self.send(connection);
-            }
+            self.note_whole(connection);
         }
+        self.await_bus(connection);
         self.whole = self.out.len();
         run
+    }
+
+    /// What was answered so far is whole, and goes out if it is much. What is held back is neither.
+    #[inline]
+    pub(crate) fn note_whole(&mut self, connection: &mut Connection) {
+        if !self.held.is_empty() {
+            return;
+        }
+        self.whole = self.out.len();
+        if self.has_much_to_send() {
+            self.send(connection);
+        }
     }
 
     /// Whether a connection begins with another protocol. Only its first bytes are asked: later the same may be the
@@ -483,7 +502,7 @@ impl RequestLoop {
             }
             Request::Delete { key, noreply } => {
                 let answer = connection.session.delete(&mut self.context, key);
-                return self.answer_telling(connection, &answer, noreply);
+                return self.answer_telling(&answer, noreply);
             }
             Request::Arithmetic { incr, key, delta, noreply } => {
                 (connection.session.arithmetic(&mut self.context, incr, key, delta), noreply)
@@ -493,7 +512,7 @@ impl RequestLoop {
             }
             Request::FlushAll { delay, noreply } => {
                 let answer = connection.session.flush_all(&mut self.context, delay);
-                return self.answer_telling(connection, &answer, noreply);
+                return self.answer_telling(&answer, noreply);
             }
             Request::MetaGet(meta) => return self.meta_get(connection, &meta),
             Request::MetaSet { meta, value } => {
@@ -518,14 +537,15 @@ impl RequestLoop {
 
     /// Answers a command of which other caches may hear.
     #[inline]
-    fn answer_telling(&mut self, connection: &mut Connection, answer: &Answer, noreply: bool) -> Executed {
+    fn answer_telling(&mut self, answer: &Answer, noreply: bool) -> Executed {
         if noreply {
             self.do_not_wait();
             return Executed::Whole;
         }
         let start = self.out.len();
         write_answer(answer, &mut self.out);
-        self.after_telling(connection, start)
+        self.after_telling(start, None);
+        Executed::Whole
     }
 
     /// `get`, `gets`, `gat` and `gats`: key by key, so that any number of keys and any size of values leaves this
@@ -631,7 +651,7 @@ impl RequestLoop {
             Request::MetaDelete(meta) => {
                 let start = out.len();
                 meta::delete(&connection.session, &mut self.context, meta, out);
-                return self.after_telling(connection, start);
+                self.after_telling(start, None);
             }
             Request::MetaArithmetic(meta) => {
                 meta::arithmetic(&connection.session, &mut self.context, meta, out);

@@ -32,6 +32,8 @@ const MORE: &[More] = &[
         &[("OPERATIONS", "300000"), ("ROUNDS", "3000"), ("CRASHES", "8000")],
     ),
     more("server", &["generated", "hostile", "random"], &[("FUZZ_SECONDS", "40"), ("STATEMENTS", "20000")]),
+    more("cluster", &[], &[("ROUNDS", "300"), ("CACHES", "1000")]),
+    more("sqlcached", &["cluster::soak"], &[("INVALIDATIONS", "2000000")]),
     more("sqlcached", &["crash::"], &[("KILLS", "1000")]),
     more("sqlcached", &["migrations::", "slots::kill_9"], &[("KILLS", "60")]),
     more("sqlcached", &["linearizability::"], &[("OPERATIONS", "100000")]),

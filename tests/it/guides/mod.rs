@@ -23,11 +23,13 @@ use crate::{seed, skipped};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The ports that guides name, for memcached, PostgreSQL and HTTP clients, and for the main database.
-const PORTS: [&str; 4] = ["11211", "5433", "11280", "5432"];
+/// The ports that guides name, for memcached, PostgreSQL and HTTP clients, and for the main database. Then those of a
+/// bus and of three caches that a guide starts itself.
+const PORTS: [&str; 11] =
+    ["11211", "5433", "11280", "5432", "4222", "11221", "11222", "11223", "5441", "5442", "5443"];
 
 /// Packages that guides install with pip, Composer and npm, as `cargo xtask tools` fetched them.
-const PROGRAMS: &str = "target/drivers/python/bin";
+const PROGRAMS: [&str; 2] = ["target/drivers/python/bin", "target/drivers/nats/bin"];
 const PHP_PACKAGES: &str = "clients/php/tests/guides";
 const MODULES: [&str; 2] = ["target/drivers/memjs/node_modules", "target/drivers/node/node_modules"];
 
@@ -43,7 +45,7 @@ struct Fence {
 /// Where a guide is followed, and with which ports for [`PORTS`].
 struct Place {
     folder: Folder,
-    ports: [String; 4],
+    ports: [String; PORTS.len()],
 }
 
 fn fences(text: &str) -> Vec<Fence> {
@@ -73,7 +75,16 @@ fn named(text: &str) -> Option<&str> {
 impl Place {
     /// A text of the guide with the ports of this place.
     fn here(&self, text: &str) -> String {
-        PORTS.iter().zip(&self.ports).fold(text.to_owned(), |text, (named, own)| text.replace(named, own))
+        let (mut out, mut rest) = (String::new(), text);
+        // In one go: the digits of a port that was put in may be those of another one.
+        while let Some((at, which)) =
+            (0..PORTS.len()).filter_map(|it| Some((rest.find(PORTS[it])?, it))).min()
+        {
+            out += &rest[..at];
+            out += &self.ports[which];
+            rest = &rest[at + PORTS[which].len()..];
+        }
+        out + rest
     }
 
     /// A program that knows nothing but this place.
@@ -81,7 +92,8 @@ impl Place {
         let mut command = Command::new(program);
         let root = Path::new(ROOT).canonicalize().unwrap();
         let own = Path::new(PROGRAM).parent().unwrap().to_path_buf();
-        let folders = [own, root.join(PROGRAMS), PathBuf::from("/usr/bin"), PathBuf::from("/bin")];
+        let [first, second] = PROGRAMS.map(|programs| root.join(programs));
+        let folders = [own, first, second, PathBuf::from("/usr/bin"), PathBuf::from("/bin")];
         command.args(arguments).env_clear().current_dir(&self.folder.0).env("HOME", &self.folder.0);
         command
             .env("PATH", std::env::join_paths(folders).unwrap())
@@ -132,7 +144,9 @@ fn start(text: &str) -> (Place, Daemon, Option<PostgreSql>) {
     let daemon = Daemon::start(&["--sql-port", &sql, "--sql-socket-dir", "none", "--http-port", &http]);
     let main = text.contains("5432").then(|| PostgreSql::start_with(&["wal_level=logical"]));
     let main_port = main.as_ref().map_or_else(String::new, |main| main.place.port.to_string());
-    let place = Place { folder: Folder::new(), ports: [daemon.port.to_string(), sql, http, main_port] };
+    let given = [daemon.port.to_string(), sql, http, main_port];
+    let ports = std::array::from_fn(|at| given.get(at).cloned().unwrap_or_else(|| free_port().to_string()));
+    let place = Place { folder: Folder::new(), ports };
     (place, daemon, main)
 }
 
@@ -327,6 +341,12 @@ fn spoken(code: &str) -> String {
     let bytes = code.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let value = if stores { format!("{}\r\n", "7".repeat(bytes)) } else { String::new() };
     format!("{code}\r\n{value}mn\r\n")
+}
+
+/// It starts NATS and three caches, and ends them.
+#[test]
+fn three_caches_in_ten_minutes() {
+    follow("cluster.md", 9);
 }
 
 #[test]

@@ -93,7 +93,7 @@ async fn connect(server: &ServerDef) -> Result<Client, Failure> {
             (ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication, None) => Failure(format!(
                 "NATS wants a user: CREATE USER MAPPING FOR PUBLIC SERVER {name} OPTIONS (user '...', password '...')"
             )),
-            (ConnectErrorKind::Tls, _) => Failure(format!(
+            _ if error.kind() == ConnectErrorKind::Tls || error.to_string().contains("certificate") => Failure(format!(
                 "TLS to NATS fails: {error}; sslrootcert names the file of the authority that signed its certificate"
             )),
             _ => Failure(format!("no server of the bus can be reached: {error}")),
@@ -137,6 +137,8 @@ fn check_stream(found: &Config, subject: &str) -> Result<(), Failure> {
         "is used for something else"
     } else if found.max_messages_per_subject > 0 || found.retention != RetentionPolicy::Limits {
         "removes messages before their time"
+    } else if found.discard != DiscardPolicy::Old {
+        "takes no message when it is full"
     } else {
         return Ok(());
     };
@@ -147,14 +149,16 @@ fn check_stream(found: &Config, subject: &str) -> Result<(), Failure> {
 
 fn no_stream(name: &str, error: &dyn fmt::Display) -> Failure {
     let error = error.to_string();
-    let advice =
-        if error.contains("10039") || error.contains("not enabled") || error.contains("no responders") {
-            "; start the NATS servers with JetStream (nats-server -js -sd DIRECTORY)"
-        } else if error.contains("replicas") {
-            "; the option replicas says how many servers keep it, and no more than there are can"
-        } else {
-            ""
-        };
+    let advice = if ["10039", "not enabled", "no responders", "jetstream unavailable"]
+        .iter()
+        .any(|own| error.contains(own))
+    {
+        "; start the NATS servers with JetStream (nats-server -js -sd DIRECTORY)"
+    } else if error.contains("replicas") {
+        "; the option replicas says how many servers keep it, and no more than there are can"
+    } else {
+        ""
+    };
     Failure(format!("the stream \"{name}\" cannot be had: {error}{advice}"))
 }
 
@@ -180,6 +184,7 @@ mod tests {
             Config { storage: StorageType::Memory, ..ours.clone() },
             Config { subjects: vec!["orders.>".into()], ..ours.clone() },
             Config { max_messages_per_subject: 1, ..ours.clone() },
+            Config { discard: DiscardPolicy::New, ..ours.clone() },
         ] {
             assert!(check_stream(&wrong, "s.told").unwrap_err().to_string().contains("nats stream rm s"));
         }

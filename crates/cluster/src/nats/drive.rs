@@ -99,10 +99,8 @@ impl Driver {
             let ended = self.session().await;
             self.connected = false;
             let Err(failure) = ended else { break };
-            self.bus.update(|facts| {
-                facts.last_error = Some(failure.to_string());
-                facts.lag_ms = None;
-            });
+            self.bus.update(|facts| facts.last_error = Some(failure.to_string()));
+            self.bus.set_fresh(None);
             if self.bus.enter("lost") {
                 tracing::warn!(bus = %self.bus.name(), "bus is lost: {failure}");
                 self.bus.update(|facts| facts.reconnects += 1);
@@ -324,10 +322,8 @@ impl Driver {
         } else if !is_fresh && fresh_ns.is_some() && self.connected {
             self.bus.enter("lagging");
         }
-        self.bus.update(|facts| {
-            facts.lag_ms = lag_ns.map(|lag| lag as f64 / 1e6);
-            facts.epoch = self.member.follower().epoch();
-        });
+        self.bus.set_fresh(fresh_ns.filter(|_| self.connected));
+        self.bus.update(|facts| facts.epoch = self.member.follower().epoch());
         let advanced = fresh_ns.is_some() && fresh_ns != self.judged_ns;
         self.judged_ns = fresh_ns;
         let since = lag_ns.and_then(|lag| now.checked_sub(std::time::Duration::from_nanos(lag)));

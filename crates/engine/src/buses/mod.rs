@@ -6,7 +6,7 @@ mod outbox;
 mod receipt;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -32,6 +32,9 @@ pub struct Bus {
     /// What it has not acknowledged.
     pub outbox: Outbox,
     facts: Mutex<BusFacts>,
+    /// All that was in the stream then is applied; 0: nobody knows how far it is. Release and Acquire: who reads it
+    /// finds the rows as they are after that.
+    fresh_ns: AtomicU64,
     nodes: Mutex<Vec<NodeFacts>>,
     /// Wakes who waits until more is applied.
     advanced: Condvar,
@@ -103,6 +106,7 @@ impl Bus {
             clock: clock.clone(),
             outbox: Outbox::default(),
             facts: Mutex::new(facts),
+            fresh_ns: AtomicU64::new(0),
             nodes: Mutex::default(),
             advanced: Condvar::new(),
             stopping: AtomicBool::new(false),
@@ -148,10 +152,17 @@ impl Bus {
         *self.nodes.lock() = nodes;
     }
 
-    /// What is known.
+    /// Says since when it has applied all; none: nobody knows.
+    pub fn set_fresh(&self, fresh_ns: Option<u64>) {
+        self.fresh_ns.store(fresh_ns.unwrap_or(0), Ordering::Release);
+    }
+
+    /// What is known. The lag is that of this moment, also while its thread does nothing.
     pub fn facts(&self) -> BusFacts {
         let outbox = u64::try_from(self.outbox.len()).unwrap_or(u64::MAX);
-        BusFacts { outbox, ..self.facts.lock().clone() }
+        let fresh_ns = self.fresh_ns.load(Ordering::Acquire);
+        let lag_ms = (fresh_ns > 0).then(|| self.now_ns().saturating_sub(fresh_ns) as f64 / 1e6);
+        BusFacts { outbox, lag_ms, ..self.facts.lock().clone() }
     }
 
     /// Now, as its outbox counts the time.

@@ -319,6 +319,15 @@ const sources = new Grid(at("sources"), [
   { name: "lag bytes", ...NUMBER }, { name: "events", ...NUMBER }, { name: "rows", ...NUMBER }, { name: "transactions", ...NUMBER },
   { name: "reconnects", ...NUMBER }, { name: "emptied", ...NUMBER }, { name: "error" },
 ], "there is no source");
+const buses = new Grid(at("buses"), [
+  { name: "bus" }, { name: "state" }, { name: "since", show: clock }, { name: "lag ms", number: true, show: milliseconds },
+  { name: "outbox", ...NUMBER }, { name: "sent", ...NUMBER }, { name: "rows", ...NUMBER }, { name: "breaks", ...NUMBER },
+  { name: "unapplied", ...NUMBER }, { name: "last break" }, { name: "last unapplied" }, { name: "error" },
+], "there is no bus");
+const nodes = new Grid(at("nodes"), [
+  { name: "cache" }, { name: "bus" }, { name: "own" }, { name: "applied", ...NUMBER }, { name: "lag ms", ...NUMBER },
+  { name: "outbox", ...NUMBER }, { name: "heard ms ago", ...NUMBER },
+], "no cache is heard");
 const rules = new Grid(at("rules"), [
   { name: "rule" }, { name: "table" }, { name: "condition" }, { name: "every" }, { name: "runs", ...NUMBER }, { name: "rows", ...NUMBER },
   { name: "last run", show: clock }, { name: "next run" }, { name: "last rows", ...NUMBER }, { name: "last ms", number: true, show: milliseconds }, { name: "error" },
@@ -583,9 +592,11 @@ async function drawSessions() {
 }
 
 async function drawRest() {
-  const [late, behind, due, refused, setting] = await Promise.all([
+  const [late, behind, told, heard, due, refused, setting] = await Promise.all([
     sql("SELECT at, duration_ms, role_name, client_addr, protocol, statement, parameters, rows, sqlstate FROM sqlcached_slow ORDER BY at DESC LIMIT 50"),
     sql("SELECT source_name, state, since, lag_ms, lag_bytes, events, invalidated, transactions, reconnects, emptied, last_error FROM sqlcached_sources ORDER BY source_name LIMIT 100"),
+    sql("SELECT bus_name, state, since, lag_ms, outbox, published, invalidated, breaks, unapplied, last_break, last_unapplied, last_error FROM sqlcached_buses ORDER BY bus_name LIMIT 100"),
+    sql("SELECT name, bus_name, CASE WHEN own THEN 'this one' END, applied, lag_ms, outbox, heard_ms FROM sqlcached_nodes ORDER BY bus_name, name LIMIT 1000"),
     sql("SELECT rule_name, table_name, condition, every, runs, rows, last_run, last_rows, last_ms, last_error FROM sqlcached_expiry_rules ORDER BY rule_name LIMIT 100"),
     sql("SELECT at, role_name, client_addr, protocol, request, reason FROM sqlcached_refusals ORDER BY at DESC LIMIT 50"),
     sql("SELECT setting FROM sqlcached_settings WHERE name = 'log_min_duration_statement'"),
@@ -594,6 +605,9 @@ async function drawRest() {
   slow.fill(late.rows, off ? "log_min_duration_statement is off (-1): no statement is slow" : "no statement was slow");
   at("behind").hidden = behind.rows.length === 0;
   sources.fill(behind.rows);
+  at("others").hidden = told.rows.length === 0;
+  buses.fill(told.rows);
+  nodes.fill(heard.rows);
   rules.fill(due.rows.map((row) => [...row.slice(0, 7), nextRun(row[3], row[6]), ...row.slice(7)]));
   refusals.fill(refused.rows);
 }

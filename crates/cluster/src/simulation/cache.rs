@@ -1,0 +1,91 @@
+//! A cache of the simulation: the real member and outbox, and rows that are numbers.
+
+use std::collections::HashMap;
+
+use engine::{Operation, Outbox};
+
+use super::{MAX_LAG_NS, Mistake};
+use crate::chain::Seen;
+use crate::member::Member;
+
+/// See the module.
+pub(super) struct Cache {
+    pub(super) member: Member,
+    pub(super) outbox: Outbox,
+    /// The version of each key that it has.
+    pub(super) rows: HashMap<u16, u64>,
+    /// What it wrote down for the next process.
+    pub(super) noted: Option<Seen>,
+    /// The next message that the bus gives it; none: it has to join.
+    pub(super) next: Option<u64>,
+    pub(super) cut_off_until: u64,
+    pub(super) distrusts: u64,
+    pub(super) distrusted_ns: u64,
+    /// The stream may have lost what it had acknowledged: since then the cache hears it again.
+    pub(super) doubtful_ns: Option<u64>,
+    /// What is in its outbox: keys, and the versions that they had then.
+    pub(super) told: Vec<(u16, u64)>,
+    /// What is under way.
+    pub(super) flying: Vec<(u16, u64)>,
+    mistake: Option<Mistake>,
+}
+
+impl Cache {
+    /// All of them have one name, which nothing hangs on.
+    pub(super) fn new(node: u64, noted: Option<Seen>, now: u64, mistake: Option<Mistake>) -> Self {
+        let mut member = Member::new(node, "cache", noted);
+        if let Some(Mistake::LeavesOut(checks)) = mistake {
+            member.omit(checks);
+        }
+        Self {
+            member,
+            outbox: Outbox::default(),
+            rows: HashMap::new(),
+            noted,
+            next: None,
+            cut_off_until: 0,
+            distrusts: 0,
+            distrusted_ns: now,
+            doubtful_ns: None,
+            told: Vec::new(),
+            flying: Vec::new(),
+            mistake,
+        }
+    }
+
+    /// Nothing that it has is believed.
+    pub(super) fn distrust(&mut self, now: u64) {
+        if self.mistake != Some(Mistake::TrustsAfterBreaks) {
+            self.rows.clear();
+        }
+        self.distrusts += 1;
+        self.distrusted_ns = now;
+    }
+
+    /// After `max_lag` in which it has heard the others it must know what the stream has lost. Before, it may have
+    /// joined behind messages that took the place of lost ones.
+    pub(super) fn note_doubt(&mut self, now: u64) {
+        if self.next.is_none() {
+            self.doubtful_ns = self.doubtful_ns.map(|_| now);
+        }
+        self.doubtful_ns = self.doubtful_ns.filter(|since| now < since + MAX_LAG_NS);
+    }
+
+    pub(super) fn apply(&mut self, operations: Vec<Operation>) {
+        for operation in operations {
+            match operation {
+                Operation::Key { key, .. } => {
+                    self.rows.remove(&u16::from_le_bytes([key[0], key[1]]));
+                }
+                Operation::Whole { .. } if self.mistake == Some(Mistake::KeepsWholeTables) => {}
+                Operation::Whole { .. } => self.rows.clear(),
+                Operation::Statement { .. } => panic!("nobody says that here"),
+            }
+        }
+    }
+
+    /// Writes down how far it has heard.
+    pub(super) fn note(&mut self) {
+        self.noted = self.member.follower().seen();
+    }
+}

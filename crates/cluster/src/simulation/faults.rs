@@ -1,0 +1,66 @@
+//! What goes wrong with the stream, the network and the caches.
+
+use super::stream::Stream;
+use super::world::World;
+use super::{CUTS, SECOND_NS};
+
+/// A fault comes about once in so many steps; some twice as seldom.
+const SELDOM: u32 = 400;
+
+impl World {
+    pub(super) fn break_something(&mut self) {
+        self.break_stream();
+        self.break_network();
+        let at = self.random.usize(..self.caches.len());
+        if self.chance(SELDOM / 4) {
+            let warm = self.random.bool();
+            self.start_again(at, warm);
+            self.count(if warm { "started warm" } else { "started cold" });
+        }
+    }
+
+    fn break_stream(&mut self) {
+        if self.chance(SELDOM) {
+            self.stream.expire(1_000_000);
+            self.count("expired");
+        }
+        if self.chance(SELDOM * 2) {
+            self.stream = Stream::default();
+            self.note_cut("emptied or removed");
+        }
+        if self.chance(SELDOM * 2) {
+            let count = self.random.usize(CUTS);
+            self.stream.cut(count);
+            self.note_cut("cut");
+        }
+        if self.chance(SELDOM * 2) {
+            self.stream.swap_last();
+            self.note_cut("reordered");
+        }
+        if self.chance(SELDOM * 2) {
+            self.store_garbage();
+            self.count("garbage");
+        }
+    }
+
+    fn break_network(&mut self) {
+        if self.chance(SELDOM * 2) {
+            self.away_until = self.now + self.random.u64(1..20) * SECOND_NS;
+            self.count("away");
+        }
+        if self.chance(SELDOM / 4) {
+            let at = self.random.usize(..self.caches.len());
+            self.caches[at].cut_off_until = self.now + self.random.u64(1..40) * SECOND_NS;
+            self.count("cut off");
+        }
+        if self.chance(SELDOM * 2) {
+            let until = self.now + self.random.u64(1..40) * SECOND_NS;
+            for at in 0..self.caches.len() {
+                if self.random.bool() {
+                    self.caches[at].cut_off_until = until;
+                }
+            }
+            self.count("partition");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Caches, their clients and the stream between them, by a clock that steps.
+
+use std::collections::{HashMap, VecDeque};
+
+use engine::{KeyChange, Operation, TableName};
+
+use super::cache::Cache;
+use super::stream::Stream;
+use super::{KEYS, MAX_LAG_NS, Mistake, SECOND_NS, STEP_NS};
+use crate::chain::Seen;
+use crate::follow::{Break, Heard};
+use crate::member::Joined;
+use crate::wire::Message;
+
+/// More keys than an outbox keeps of a table.
+const MORE_THAN_FIT: usize = 10_001;
+
+/// Faults that are told with an old row.
+const LATELY: usize = 12;
+
+/// Commands of clients and checks are no more in a step, however many caches there are.
+const BUSY_CACHES: usize = 10;
+
+/// See the module.
+pub(super) struct World {
+    pub(super) random: fastrand::Rng,
+    pub(super) now: u64,
+    pub(super) stream: Stream,
+    pub(super) caches: Vec<Cache>,
+    mistake: Option<Mistake>,
+    /// The version of each key at its origin.
+    origin: HashMap<u16, u64>,
+    /// Acknowledged invalidations: key, version that must be at least, when.
+    acknowledged: Vec<(u16, u64, u64)>,
+    pub(super) away_until: u64,
+    pub(super) faults: HashMap<&'static str, u64>,
+    /// What failed last, and when: for whoever reads of an old row.
+    lately: VecDeque<(u64, &'static str)>,
+    /// How often each kind of break was noticed.
+    pub(super) breaks: HashMap<String, u64>,
+    pub(super) checks: u64,
+    /// The first old row that a fresh cache had.
+    pub(super) violation: Option<String>,
+}
+
+fn table() -> TableName {
+    TableName { name: "page".into(), likeness: 1 }
+}
+
+fn delete(key: u16) -> Operation {
+    Operation::Key { table: table(), key: key.to_le_bytes().into(), change: KeyChange::Delete }
+}
+
+impl World {
+    pub(super) fn new(seed: u64, caches: usize, mistake: Option<Mistake>) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let caches = (0..caches).map(|_| Cache::new(random.u64(1..), None, 0, mistake)).collect();
+        Self {
+            random,
+            now: SECOND_NS,
+            stream: Stream::default(),
+            caches,
+            mistake,
+            origin: HashMap::new(),
+            acknowledged: Vec::new(),
+            away_until: 0,
+            faults: HashMap::new(),
+            lately: VecDeque::new(),
+            breaks: HashMap::new(),
+            checks: 0,
+            violation: None,
+        }
+    }
+
+    pub(super) fn chance(&mut self, one_in: u32) -> bool {
+        self.random.u32(..one_in) == 0
+    }
+
+    pub(super) fn count(&mut self, fault: &'static str) {
+        *self.faults.entry(fault).or_default() += 1;
+        self.lately.push_back((self.now / 1_000_000, fault));
+        if self.lately.len() > LATELY {
+            self.lately.pop_front();
+        }
+    }
+
+    /// The stream may have lost what it had acknowledged, so some time may pass until each cache notices that.
+    pub(super) fn note_cut(&mut self, fault: &'static str) {
+        self.caches.iter_mut().for_each(|cache| cache.doubtful_ns = Some(self.now));
+        self.count(fault);
+    }
+
+    /// Another process in the place of a cache. A warm one finds the rows and what was written down.
+    pub(super) fn start_again(&mut self, at: usize, warm: bool) {
+        let node = self.random.u64(1..);
+        let (now, mistake, old) = (self.now, self.mistake, &mut self.caches[at]);
+        let rows = std::mem::take(&mut old.rows);
+        let (noted, doubtful) = (old.noted.filter(|_| warm), old.doubtful_ns.map(|_| now));
+        *old = Cache::new(node, noted, now, mistake);
+        old.doubtful_ns = doubtful;
+        // Rows of before whose history is known stay.
+        if noted.is_some() {
+            old.rows = rows;
+        }
+    }
+
+    pub(super) fn step(&mut self, faulty: bool) {
+        self.now += STEP_NS;
+        if faulty {
+            self.break_something();
+        }
+        for at in 0..self.caches.len() {
+            let busy = self.is_busy();
+            if busy {
+                self.use_cache(at, faulty);
+            }
+            self.turn(at, faulty);
+            if busy || self.caches.len() <= BUSY_CACHES {
+                self.check(at);
+            }
+        }
+        let oldest = self.now.saturating_sub(60 * SECOND_NS);
+        self.acknowledged.retain(|(_, _, when)| *when >= oldest);
+    }
+
+    fn is_busy(&mut self) -> bool {
+        self.caches.len() <= BUSY_CACHES || self.random.usize(..self.caches.len()) < BUSY_CACHES
+    }
+
+    /// A client fills or invalidates.
+    fn use_cache(&mut self, at: usize, faulty: bool) {
+        let key = self.random.u16(..KEYS);
+        if self.chance(3) {
+            let version = self.origin.get(&key).copied().unwrap_or(0);
+            self.caches[at].rows.insert(key, version);
+        } else if self.chance(6) {
+            self.invalidate(at, key, 1);
+        } else if faulty && self.chance(5_000) {
+            self.invalidate(at, key, MORE_THAN_FIT);
+            self.count("outbox full");
+        }
+    }
+
+    /// The same key so often: the outbox does not look at what it has.
+    fn invalidate(&mut self, at: usize, key: u16, times: usize) {
+        let version = self.origin.entry(key).or_default();
+        *version += 1;
+        let (version, cache) = (*version, &mut self.caches[at]);
+        cache.rows.remove(&key);
+        for _ in 0..times {
+            cache.outbox.push(vec![delete(key)], None, self.now);
+        }
+        cache.told.push((key, version));
+    }
+
+    fn is_reached(&self, at: usize) -> bool {
+        self.now >= self.away_until && self.now >= self.caches[at].cut_off_until
+    }
+
+    fn turn(&mut self, at: usize, faulty: bool) {
+        if self.is_reached(at) {
+            if self.caches[at].next.is_none() {
+                self.join(at, faulty);
+            }
+            if self.caches[at].next.is_some() {
+                self.deliver(at, faulty);
+            }
+            if self.caches[at].next.is_some() {
+                self.send(at, faulty);
+            }
+        } else {
+            self.caches[at].next = None;
+        }
+        let (now, cache) = (self.now, &mut self.caches[at]);
+        cache.note_doubt(now);
+        // What is not fresh is not believed.
+        let fresh = cache.member.follower().fresh_ns().is_some_and(|fresh| now - fresh <= MAX_LAG_NS);
+        if fresh {
+            cache.distrusted_ns = now;
+        } else if now - cache.distrusted_ns >= MAX_LAG_NS {
+            cache.distrust(now);
+        }
+        if self.random.u32(..20) == 0 {
+            self.caches[at].note();
+        }
+    }
+
+    /// Sends the message that is under way. Says where it is stored; none: it was known before, or nothing came back.
+    fn publish(&mut self, at: usize, faulty: bool) -> Option<u64> {
+        let flight = self.caches[at].member.flight()?.clone();
+        if faulty && self.chance(40) {
+            if self.mistake == Some(Mistake::AnswersAtOnce) {
+                self.acknowledge(at);
+            }
+            return None;
+        }
+        let stored = if faulty && self.chance(1_000) {
+            self.count("counter is a lie");
+            let (name, bytes) = self.lie(&flight.bytes);
+            self.stream.store(&name, &bytes.into(), flight.behind)
+        } else {
+            self.stream.store(&flight.name, &flight.bytes, flight.behind)
+        };
+        if faulty && self.chance(40) {
+            return None;
+        }
+        let Ok((sequence, known)) = stored else {
+            self.caches[at].member.refused();
+            return None;
+        };
+        let cache = &mut self.caches[at];
+        let result = cache.member.acknowledged(&cache.outbox, (!known).then_some(sequence));
+        self.acknowledge(at);
+        if let Err(broken) = result {
+            self.break_off(at, &broken);
+            return None;
+        }
+        (!known).then_some(sequence)
+    }
+
+    /// The clients whose words are under way are answered.
+    fn acknowledge(&mut self, at: usize) {
+        let (now, cache) = (self.now, &mut self.caches[at]);
+        self.acknowledged.extend(cache.flying.drain(..).map(|(key, version)| (key, version, now)));
+    }
+
+    /// A message with another counter than its sender's next, and a name by which nobody knows it.
+    fn lie(&mut self, bytes: &[u8]) -> (String, Vec<u8>) {
+        let Ok(mut message) = Message::decode(bytes) else { panic!("what was written is read") };
+        let ahead = self.random.u64(1..5);
+        message.counter =
+            if self.random.bool() { message.counter + ahead } else { message.counter.saturating_sub(ahead) };
+        (format!("a lie of {}", self.now), message.encode())
+    }
+
+    fn break_off(&mut self, at: usize, broken: &Break) {
+        let words = format!("{broken:?}");
+        let kind = words.split(' ').next().unwrap_or_default().to_owned();
+        *self.breaks.entry(kind).or_default() += 1;
+        let cache = &mut self.caches[at];
+        cache.member.lose_history(broken);
+        cache.noted = None;
+        cache.next = None;
+    }
+
+    fn join(&mut self, at: usize, faulty: bool) {
+        if self.caches[at].member.flight().is_some() {
+            self.publish(at, faulty);
+        }
+        let (now, cache) = (self.now, &mut self.caches[at]);
+        if cache.member.flight().is_some() {
+            return;
+        }
+        cache.member.beat(&cache.outbox, now);
+        let Some(end) = self.publish(at, faulty) else { return };
+        let cache = &mut self.caches[at];
+        if let Joined::Anew(_) = cache.member.join(end) {
+            cache.noted = None;
+            cache.distrust(now);
+        }
+        cache.next = Some(cache.member.follower().last() + 1);
+    }
+
+    fn deliver(&mut self, at: usize, faulty: bool) {
+        for _ in 0..self.random.usize(1..200) {
+            let Some(mut next) = self.caches[at].next else { return };
+            // Delivery begins at the first message that is left.
+            next = next.max(self.stream.expired + 1);
+            if faulty && self.chance(3_000) {
+                next += 1;
+                self.count("lost on the way");
+            }
+            let Some(bytes) = self.stream.get(next).cloned() else { return };
+            let again = faulty && self.chance(3_000);
+            if again {
+                self.count("delivered twice");
+            }
+            let (now, cache) = (self.now, &mut self.caches[at]);
+            cache.next = Some(next + u64::from(!again));
+            match cache.member.hear(next, &bytes, now) {
+                Ok(Heard::Apply(operations)) => cache.apply(operations),
+                Ok(Heard::Own | Heard::Nothing) => {}
+                Ok(Heard::Unreadable(_)) => cache.distrust(now),
+                Err(broken) => return self.break_off(at, &broken),
+            }
+        }
+    }
+
+    fn send(&mut self, at: usize, faulty: bool) {
+        let (now, cache) = (self.now, &mut self.caches[at]);
+        if cache.member.flight().is_none() {
+            let waited = cache.outbox.len();
+            cache.member.prepare(&cache.outbox, now);
+            if cache.outbox.len() < waited {
+                cache.flying = std::mem::take(&mut cache.told);
+            }
+        }
+        self.publish(at, faulty);
+    }
+
+    /// Holds what a cache has against what it promises.
+    fn check(&mut self, at: usize) {
+        let cache = &self.caches[at];
+        let Some(fresh) = cache.member.follower().fresh_ns() else { return };
+        if cache.doubtful_ns.is_some() {
+            return;
+        }
+        for (key, version, when) in &self.acknowledged {
+            // Within a step nobody knows what came first.
+            if *when < fresh
+                && let Some(own) = cache.rows.get(key)
+            {
+                self.checks += 1;
+                if own < version {
+                    self.violation.get_or_insert_with(|| {
+                        format!(
+                            "cache {at} has version {own} of key {key}, and {version} was acknowledged at {} ms; it is \
+                             {} ms, and it says that it is fresh since {} ms; {:?}",
+                            when / 1_000_000,
+                            self.now / 1_000_000,
+                            fresh / 1_000_000,
+                            self.lately
+                        )
+                    });
+                }
+            }
+        }
+    }
+
+    /// What a message of nobody looks like.
+    pub(super) fn store_garbage(&mut self) {
+        let bytes: Vec<u8> = (0..self.random.usize(..50)).map(|_| self.random.u8(..)).collect();
+        let name = format!("garbage {}", self.now);
+        // It is stored behind whatever there is.
+        let _stored = self.stream.store(&name, &bytes.into(), None);
+    }
+
+    /// How far the caches have noted that they heard.
+    pub(super) fn noted(&self) -> impl Iterator<Item = Seen> {
+        self.caches.iter().filter_map(|cache| cache.noted)
+    }
+}

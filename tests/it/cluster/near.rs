@@ -1,0 +1,58 @@
+//! What reads a cache's rows beside its sockets sees what the bus brings, and so does the console.
+
+use std::path::Path;
+use std::process::Command;
+
+use sqlcached_client::{Client as Near, Lookup, Options};
+
+use super::nats::Nats;
+use super::{PATIENT, cache, define, fill, hear, options, wait};
+use crate::daemon::{free_port, run};
+use crate::drivers::place::SqlDaemon;
+use crate::skipped;
+use crate::sources::psql;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// A process reads rows of one cache in shared memory, and somebody deletes them in another one.
+#[test]
+fn readers_of_shared_memory_see_what_the_bus_brings() {
+    let nats = Nats::start(&[]);
+    let [a, b] = [cache(&nats), cache(&nats)];
+    for daemon in [&a, &b] {
+        psql(&daemon.place, "ALTER TABLE page SET (shared_memory = on)");
+    }
+    fill(&b);
+    let near = Near::connect(&Options::new(b.daemon.socket())).unwrap();
+    let table = near.table("page").unwrap();
+    assert!(table.is_shared());
+    let has = |id: u32| matches!(near.get_key(format!("page:{id}").as_bytes()).unwrap(), Lookup::Hit(_));
+    assert!((1..=10).all(has));
+    assert_eq!(a.daemon.connect().ask("delete page:1"), "NOT_FOUND");
+    hear(&a, &b);
+    assert!(!has(1) && has(2));
+    psql(&a.place, "DELETE FROM page WHERE uid = 2");
+    hear(&a, &b);
+    assert_eq!((1..=10).filter(|id| has(*id)).collect::<Vec<_>>(), [3, 4, 6, 7, 9, 10]);
+    assert_eq!(a.daemon.connect().ask("flush_all"), "OK");
+    hear(&a, &b);
+    assert!(!(1..=10).any(has));
+}
+
+#[test]
+fn the_console_shows_the_caches() {
+    let packages = Path::new(ROOT).join("target/drivers/console/node_modules");
+    if !packages.is_dir() || !Path::new("/usr/bin/chromium").exists() {
+        return skipped("Chromium or playwright-core is not installed; make tools does it");
+    }
+    let nats = Nats::start(&[]);
+    let port = free_port();
+    let daemon = SqlDaemon::start(&["--http-port", &port.to_string()]);
+    define(&daemon, &options(&nats.url(), PATIENT));
+    wait(&daemon, "streaming");
+    let mut browser = Command::new("node");
+    browser.arg(Path::new(ROOT).join("tests/drivers/console/bus.js")).env("NODE_PATH", packages);
+    browser.env("CONSOLE_URL", format!("http://127.0.0.1:{port}/"));
+    let (code, out, error) = run(&mut browser);
+    assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
+}

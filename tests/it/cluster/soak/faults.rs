@@ -1,0 +1,141 @@
+//! What fails, one after the other, each until all caches hear the bus again.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::nats::Nats;
+use super::super::relay::Relay;
+use super::super::{define, figure, state};
+use super::ledger::Ledger;
+use crate::drivers::place::SqlDaemon;
+use crate::sources::until;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fault {
+    KillCache,
+    EndCache,
+    PauseCache,
+    CutCache,
+    KillServer,
+    PauseServer,
+    /// While a cache is away.
+    Purge,
+    RemoveStream,
+    Garbage,
+}
+
+impl Fault {
+    pub(super) fn all() -> &'static [Self] {
+        use Fault::{
+            CutCache, EndCache, Garbage, KillCache, KillServer, PauseCache, PauseServer, Purge, RemoveStream,
+        };
+        &[KillCache, EndCache, PauseCache, CutCache, KillServer, PauseServer, Purge, RemoveStream, Garbage]
+    }
+}
+
+/// The servers of NATS, and the caches, of which the first reaches them by a relay.
+pub(super) struct Machines {
+    servers: Vec<Nats>,
+    relay: Relay,
+    caches: Vec<SqlDaemon>,
+    happened: BTreeMap<String, usize>,
+    /// The longest time until all caches had noticed that the stream was removed.
+    noticed: Duration,
+}
+
+impl Machines {
+    pub(super) fn start(servers: Vec<Nats>, caches: usize) -> Self {
+        let relay = Relay::to(servers[0].port);
+        let urls: Vec<String> = servers.iter().map(Nats::url).collect();
+        let bus = |urls: &str| format!("servers '{urls}', replicas '{}', connect_timeout '1'", servers.len());
+        let caches = (0..caches)
+            .map(|at| {
+                let daemon = SqlDaemon::start(&[]);
+                define(&daemon, &bus(&if at == 0 { relay.url() } else { urls.join(",") }));
+                daemon
+            })
+            .collect();
+        let own = Self { servers, relay, caches, happened: BTreeMap::new(), noticed: Duration::ZERO };
+        own.until_all_hear();
+        own
+    }
+
+    pub(super) fn sockets(&self) -> Vec<PathBuf> {
+        self.caches.iter().map(|cache| cache.daemon.socket()).collect()
+    }
+
+    pub(super) fn faults(&self) -> usize {
+        self.happened.values().sum()
+    }
+
+    pub(super) fn summary(&self) -> String {
+        format!("{:?}, a removed stream was noticed after {:?} at most", self.happened, self.noticed)
+    }
+
+    pub(super) fn fail(&mut self, fault: Fault, ledger: &Ledger, random: &mut fastrand::Rng) {
+        let (cache, server) = (random.usize(..self.caches.len()), random.usize(..self.servers.len()));
+        let pause = Duration::from_millis(random.u64(100..2_000));
+        match fault {
+            Fault::KillCache => {
+                self.caches[cache].daemon.kill();
+                self.caches[cache].daemon.restart();
+            }
+            Fault::EndCache => {
+                self.caches[cache].daemon.terminate();
+                self.caches[cache].daemon.restart();
+            }
+            Fault::PauseCache => {
+                self.caches[cache].daemon.signal("STOP");
+                thread::sleep(pause);
+                self.caches[cache].daemon.signal("CONT");
+            }
+            Fault::CutCache => {
+                self.relay.cut(true);
+                thread::sleep(pause);
+                self.relay.cut(false);
+            }
+            Fault::KillServer => {
+                self.servers[server].kill();
+                self.servers[server].start_again();
+            }
+            Fault::PauseServer => {
+                self.servers[server].signal("STOP");
+                thread::sleep(pause);
+                self.servers[server].signal("CONT");
+            }
+            Fault::Purge => {
+                self.caches[cache].daemon.kill();
+                self.ask("PURGE.sqlc");
+                self.caches[cache].daemon.restart();
+            }
+            Fault::RemoveStream => ledger.without_promise(|| self.remove_stream()),
+            Fault::Garbage => {
+                self.servers[server].publish("sqlc.told", b"garbage", false);
+            }
+        }
+        self.until_all_hear();
+        *self.happened.entry(format!("{fault:?}")).or_default() += 1;
+    }
+
+    /// Three servers need some time until they agree who answers.
+    fn ask(&self, what: &str) {
+        until(what, || self.servers[0].ask(what, "").contains("\"success\":true"));
+    }
+
+    fn remove_stream(&mut self) {
+        let breaks = |cache| figure(cache, "breaks");
+        let before: Vec<u64> = self.caches.iter().map(breaks).collect();
+        self.ask("DELETE.sqlc");
+        let began = Instant::now();
+        until("all notice that the stream was removed", || {
+            self.caches.iter().zip(&before).all(|(cache, before)| breaks(cache) > *before)
+        });
+        self.noticed = self.noticed.max(began.elapsed());
+    }
+
+    fn until_all_hear(&self) {
+        until("all caches hear the bus", || self.caches.iter().all(|cache| state(cache) == "streaming"));
+    }
+}
