@@ -146,6 +146,8 @@ public class JcacheTest {
         CacheManager next = manager(getClass().getClassLoader(), "");
         assertNotSame(manager, next);
         manager = next;
+        // The table is there until it is destroyed.
+        assertEquals("b", cache("c", String.class, String.class).get("a"));
     }
 
     /** Each loader has its own manager, and gets objects of its own class. */
@@ -208,7 +210,7 @@ public class JcacheTest {
 
     private long ttl() {
         try (Client client = sql()) {
-            return (Long) client.sql("SELECT _ttl FROM c").rows().get(0).get("_ttl");
+            return (Long) client.sql("SELECT _ttl FROM c WHERE key = ?", "k").rows().get(0).get("_ttl");
         }
     }
 

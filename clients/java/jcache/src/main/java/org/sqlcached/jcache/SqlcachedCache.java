@@ -10,15 +10,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import javax.cache.Cache;
 import javax.cache.CacheException;
 import javax.cache.CacheManager;
 import javax.cache.configuration.CacheEntryListenerConfiguration;
 import javax.cache.configuration.Configuration;
 import javax.cache.configuration.MutableConfiguration;
-import javax.cache.expiry.Duration;
 import javax.cache.expiry.ExpiryPolicy;
 import javax.cache.integration.CompletionListener;
 import javax.cache.processor.EntryProcessor;
@@ -43,9 +40,9 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     private final Outside<K, V> outside;
     private final Statistics statistics = new Statistics();
     private final Changes<K, V> changes;
+    private final Loads<K, V> loads;
     private final Beans beans;
     private final ExpiryPolicy policy;
-    private ExecutorService loads;
     private volatile boolean closed;
 
     SqlcachedCache(SqlcachedManager manager, String name, MutableConfiguration<K, V> told, Loading rows, KeyType<K> keys) {
@@ -57,6 +54,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
         this.outside = new Outside<>(told);
         this.store = new Store<>(rows, keys, events);
         this.changes = new Changes<>(store, deadlines, events, outside, statistics);
+        this.loads = new Loads<>(name, store, deadlines, events, outside, changes);
         this.beans = new Beans(this);
     }
 
@@ -110,39 +108,13 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
             seen(found);
             return found.value();
         }
-        return outside.isRead() ? loaded(key) : null;
+        return outside.isRead() ? loads.one(key) : null;
     }
 
     private void seen(Store.Found<K, V> found) {
         if (!deadlines.isAccessFree()) {
             store.access(found, deadlines.ofAccess());
         }
-    }
-
-    /** Loads a value. It is not stored, if somebody removed or wrote its row meanwhile. */
-    private V loaded(K key) {
-        long cas = store.reserve(key);
-        boolean filled = false;
-        try {
-            V value = outside.load(key);
-            if (value != null && cas != 0) {
-                filled = filled(key, value, cas);
-            }
-            return value;
-        } finally {
-            if (cas != 0 && !filled) {
-                store.giveUp(key, cas);
-            }
-        }
-    }
-
-    private boolean filled(K key, V value, long cas) {
-        Duration duration = deadlines.ofCreation();
-        if (Deadlines.isZero(duration) || !store.fill(key, value, duration, cas)) {
-            return false;
-        }
-        events.created(key, value);
-        return true;
     }
 
     @Override
@@ -163,30 +135,9 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
         if (outside.isRead() && found.size() < keys.size()) {
             List<K> missing = new ArrayList<>(keys);
             missing.removeIf(found::containsKey);
-            found.putAll(loadedAll(missing));
+            found.putAll(loads.all(missing));
         }
         return found;
-    }
-
-    private Map<K, V> loadedAll(List<K> keys) {
-        Map<K, Long> places = new HashMap<>();
-        keys.forEach(key -> places.put(key, store.reserve(key)));
-        try {
-            Map<K, V> loaded = outside.loadAll(keys);
-            loaded.forEach((key, value) -> {
-                long cas = places.getOrDefault(key, 0L);
-                if (cas != 0 && filled(key, value, cas)) {
-                    places.remove(key);
-                }
-            });
-            return loaded;
-        } finally {
-            places.forEach((key, cas) -> {
-                if (cas != 0) {
-                    store.giveUp(key, cas);
-                }
-            });
-        }
     }
 
     @Override
@@ -197,50 +148,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public void loadAll(Set<? extends K> keys, boolean replaceExisting, CompletionListener listener) {
         keys(keys);
-        if (!outside.hasLoader()) {
-            if (listener != null) {
-                listener.onCompletion();
-            }
-            return;
-        }
-        List<K> wanted = new ArrayList<>(keys);
-        executor().execute(() -> {
-            try {
-                load(wanted, replaceExisting);
-            } catch (RuntimeException why) {
-                if (listener != null) {
-                    listener.onException(why instanceof CacheException ? why : new CacheException(why));
-                }
-                return;
-            }
-            if (listener != null) {
-                listener.onCompletion();
-            }
-        });
-    }
-
-    private void load(List<K> wanted, boolean replaceExisting) {
-        if (!replaceExisting) {
-            wanted.removeIf(key -> store.read(key).isThere());
-            if (!wanted.isEmpty()) {
-                loadedAll(wanted);
-            }
-            return;
-        }
-        outside.loadAll(wanted).forEach(changes::putQuietly);
-    }
-
-    /** Loads run one after another, in a thread that ends with the cache. */
-    private synchronized ExecutorService executor() {
-        check();
-        if (loads == null) {
-            loads = Executors.newSingleThreadExecutor(work -> {
-                Thread thread = new Thread(work, "sqlcached-load " + name);
-                thread.setDaemon(true);
-                return thread;
-            });
-        }
-        return loads;
+        loads.start(keys, replaceExisting, listener);
     }
 
     // Writing.
@@ -465,9 +373,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
                 return;
             }
             closed = true;
-            if (loads != null) {
-                loads.shutdown();
-            }
+            loads.close();
         }
         manager.forget(name);
         beans.setStatistics(false, statistics);
