@@ -101,6 +101,8 @@ impl Place {
             .env("LANG", "C.UTF-8");
         command.env("NODE_PATH", std::env::join_paths(MODULES.map(|modules| root.join(modules))).unwrap());
         command.env("SQLCACHED_ARENA", "none").env("TMPDIR", &self.folder.0);
+        // The jars that a project of Maven would have.
+        command.env("CLASSPATH", crate::languages::java::packages());
         // What Composer would install is found on the path of includes. The colon stands for PHP's own settings.
         let php = root.join(PHP_PACKAGES);
         command.env("SQLCACHED_PHP_GUIDES", &php).env("PHP_INI_SCAN_DIR", format!(":{}", php.display()));
@@ -233,6 +235,11 @@ fn start_with_laravel() {
 #[test]
 fn start_with_node() {
     follow("node.md", 6);
+}
+
+#[test]
+fn start_with_java() {
+    follow("java.md", 4);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The clients under `clients/`, each built as its users build it, against a daemon of the test's own: the C library
 //! installed and found by pkg-config, the Python wheels in empty environments, the Perl and Node modules over the C
-//! library, the PHP package beside Symfony and Laravel. Each brings tests and an example in its own language;
-//! `docs/clients.md` shows the examples.
+//! library, the PHP package beside Symfony and Laravel, the packages for Java. Each brings tests and an example in its
+//! own language; `docs/clients.md` shows the examples.
 
 mod c;
 mod django;
 mod dogpile;
+pub(crate) mod java;
 mod node;
 mod node_cache;
 mod packages;
@@ -103,6 +104,7 @@ fn readmes_show_the_examples() {
         ("node/README.md", "node/example.js"),
         ("node-cache/README.md", "node-cache/example.mjs"),
         ("php/README.md", "php/example.php"),
+        ("java/README.md", "java/Example.java"),
     ] {
         let read = |file: &str| std::fs::read_to_string(client(file)).unwrap();
         assert!(

@@ -198,3 +198,32 @@ fn the_npm_package_of_stores() {
         assert_eq!(succeed(&node).0, HELLO);
     }
 }
+
+/// The repository of Maven: its jars alone run the example, and Central would take what describes them.
+#[test]
+fn the_maven_packages() {
+    let place = folder("maven-repository");
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(package("sqlcached-java-", ".tar.gz")).arg("-C").arg(&place);
+    succeed(tar.args(["--strip-components", "1"]));
+    let mut jars = Vec::new();
+    for module in ["client", "map", "jcache"] {
+        let artifact = place.join(format!("org/sqlcached/sqlcached-{module}/0.1.0/sqlcached-{module}-0.1.0"));
+        let file = |end: &str| PathBuf::from(format!("{}{end}", artifact.display()));
+        for end in ["-sources.jar", "-javadoc.jar", ".pom"] {
+            assert!(file(end).exists(), "{}", file(end).display());
+        }
+        jars.push(file(".jar").display().to_string());
+    }
+    let parent = place.join("org/sqlcached/sqlcached-java/0.1.0/sqlcached-java-0.1.0.pom");
+    let parent = fs::read_to_string(parent).unwrap();
+    for asked in ["<name>", "<description>", "<url>", "<licenses>", "<developers>", "<scm>"] {
+        assert!(parent.contains(asked), "{asked}");
+    }
+    jars.push(fetched("clients-java/cache-api-1.1.1.jar").display().to_string());
+    let daemon = Daemon::start(&[]);
+    let mut java = Command::new("java");
+    java.args(["-cp", &jars.join(":")]).arg(client("java/Example.java"));
+    tell(&mut java, &daemon);
+    assert_eq!(succeed(&java).0, HELLO);
+}

@@ -1,10 +1,11 @@
-//! What clients install: wheels, npm packages, a Composer package, archives of the C library and of the Rust client.
+//! What clients install: wheels, npm packages, a Composer package, a repository of Maven, archives of the C library and
+//! of the Rust client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{packed, succeed};
+use super::{copied, packed, succeed};
 use crate::metadata::root;
 use crate::{install, tools};
 
@@ -13,6 +14,10 @@ const PURE: &[&str] = &["django", "dogpile"];
 
 /// The packages of Node.
 const NODE: &[&str] = &["node", "node-cache"];
+
+/// The packages for Java, and their version.
+const JAVA: [&str; 3] = ["client", "map", "jcache"];
+const JAVA_VERSION: &str = "0.1.0";
 
 /// The crates that a Rust program needs.
 const RUST: [&str; 3] = ["arena", "store", "client"];
@@ -24,6 +29,7 @@ pub(super) fn build(into: &Path, debug: bool) -> Result<(), String> {
     PURE.iter().try_for_each(|name| pure_wheel(name, into))?;
     NODE.iter().try_for_each(|name| npm(name, into))?;
     composer(into)?;
+    maven(into)?;
     library(into, debug)?;
     rust(into)
 }
@@ -77,6 +83,34 @@ fn composer(into: &Path) -> Result<(), String> {
     succeed(composer.current_dir(root().join("clients/php")))?;
     let _ = fs::remove_dir_all(into.join("composer"));
     Ok(())
+}
+
+/// The packages for Java, as a repository of Maven in an archive: jars with classes, sources and documentation, and the
+/// files that describe them.
+fn maven(into: &Path) -> Result<(), String> {
+    let project = into.join("java-source");
+    succeed(Command::new("cp").arg("-r").arg(root().join("clients/java")).arg(&project))?;
+    let repository = fetched("clients-java-build/repository")?;
+    let mut maven = Command::new("mvn");
+    maven.args(["--offline", "--quiet", "--batch-mode", "package", "--file"]).arg(project.join("pom.xml"));
+    succeed(maven.arg(format!("-Dmaven.repo.local={}", repository.display())))?;
+    let name = format!("sqlcached-java-{JAVA_VERSION}");
+    let place = into.join(&name).join("org/sqlcached");
+    let pom = |artifact: &str| place.join(format!("{artifact}/{JAVA_VERSION}/{artifact}-{JAVA_VERSION}.pom"));
+    copied(&project.join("pom.xml"), &pom("sqlcached-java"))?;
+    for module in JAVA {
+        let artifact = format!("sqlcached-{module}");
+        copied(&project.join(module).join("pom.xml"), &pom(&artifact))?;
+        for kind in ["", "-sources", "-javadoc"] {
+            let jar = format!("{artifact}-{JAVA_VERSION}{kind}.jar");
+            copied(
+                &project.join(module).join("target").join(&jar),
+                &place.join(&artifact).join(JAVA_VERSION).join(&jar),
+            )?;
+        }
+    }
+    fs::remove_dir_all(&project).map_err(|error| format!("{}: {error}", project.display()))?;
+    packed(into, &name)
 }
 
 /// The C library with header, pkg-config file and manual page. It can be unpacked anywhere: pkg-config finds the rest

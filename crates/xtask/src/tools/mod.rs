@@ -129,9 +129,13 @@ fn missing(programs: &'static [(&str, &str)]) -> impl Iterator<Item = &'static s
 
 /// Makes sure of what builds clients' packages: an environment of Python with maturin, and Composer.
 pub(crate) fn install_builders() -> Result<(), String> {
-    if !on_path("composer") {
-        apt_install(&["composer"])?;
+    for (program, package) in [("composer", "composer"), ("javac", "default-jdk-headless"), ("mvn", "maven")]
+    {
+        if !on_path(program) {
+            apt_install(&[package])?;
+        }
     }
+    packages::install_one("clients-java-build")?;
     packages::install_one("clients-python")
 }
 

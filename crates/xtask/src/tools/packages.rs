@@ -36,6 +36,8 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "clients/node-cache/package-lock.json",
         fetch: fetch_node,
     },
+    Packages { name: "clients-java", pinned_by: "clients/java/tests/pom.xml", fetch: fetch_java },
+    Packages { name: "clients-java-build", pinned_by: "clients/java/pom.xml", fetch: fetch_maven },
     Packages {
         name: "bmemcached",
         pinned_by: "tests/drivers/bmemcached/requirements.txt",
@@ -150,4 +152,14 @@ fn fetch_java(project: &Path, to: &Path) -> Result<(), String> {
     let mut maven = Command::new("mvn");
     maven.args(["--quiet", "--batch-mode", "--file"]).arg(project).arg("dependency:copy-dependencies");
     run(maven.arg(format!("-DoutputDirectory={}", to.display())))
+}
+
+/// A repository with all that builds a project of Maven, which then needs no network: it is built once, from a copy.
+fn fetch_maven(project: &Path, to: &Path) -> Result<(), String> {
+    let copy = to.join("project");
+    run(Command::new("cp").arg("-r").arg(project.parent().unwrap_or_else(|| Path::new("."))).arg(&copy))?;
+    let mut maven = Command::new("mvn");
+    maven.args(["--quiet", "--batch-mode", "package", "--file"]).arg(copy.join("pom.xml"));
+    run(maven.arg(format!("-Dmaven.repo.local={}", to.join("repository").display())))?;
+    fs::remove_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))
 }

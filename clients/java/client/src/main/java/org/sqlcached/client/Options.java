@@ -1,0 +1,100 @@
+package org.sqlcached.client;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
+import javax.net.ssl.SSLContext;
+
+/**
+ * Where the daemon is, and how to talk to it.
+ *
+ * @param location {@code host:port}, or the path of a Unix socket
+ * @param user the role, or null if the daemon asks for none
+ * @param password its password
+ * @param tls for TLS, or null
+ * @param timeout of a call
+ * @param connectTimeout of a connection's opening
+ * @param connections how many connections there are at most
+ * @param onFailure what becomes of an invalidation that cannot be sent
+ */
+public record Options(
+        String location,
+        String user,
+        String password,
+        SSLContext tls,
+        Duration timeout,
+        Duration connectTimeout,
+        int connections,
+        OnFailure onFailure) {
+
+    /** Checks what was given. */
+    public Options {
+        Objects.requireNonNull(location, "location");
+        Objects.requireNonNull(onFailure, "onFailure");
+        if (connections < 1) {
+            throw new IllegalArgumentException("connections is a number above 0");
+        }
+        for (Duration each : List.of(timeout, connectTimeout)) {
+            if (each.toMillis() < 1 || each.toMillis() > Integer.MAX_VALUE) {
+                throw new IllegalArgumentException("a timeout is at least a millisecond, and at most 24 days");
+            }
+        }
+    }
+
+    /**
+     * @param location {@code host:port}, or the path of a Unix socket
+     * @return the defaults: calls of 5 seconds, connections within one, 32 of them
+     */
+    public static Options at(String location) {
+        return new Options(
+                location, null, "", null, Duration.ofSeconds(5), Duration.ofSeconds(1), 32, OnFailure.SUSPEND);
+    }
+
+    /**
+     * @param role the role
+     * @param proof its password
+     * @return options with a login
+     */
+    public Options login(String role, String proof) {
+        return new Options(location, role, proof, tls, timeout, connectTimeout, connections, onFailure);
+    }
+
+    /**
+     * @param context has the authorities that are trusted, and the client's certificate
+     * @return options with TLS
+     */
+    public Options tls(SSLContext context) {
+        return new Options(location, user, password, context, timeout, connectTimeout, connections, onFailure);
+    }
+
+    /**
+     * @param call of a call
+     * @param connect of a connection's opening
+     * @return options with these timeouts
+     */
+    public Options timeouts(Duration call, Duration connect) {
+        return new Options(location, user, password, tls, call, connect, connections, onFailure);
+    }
+
+    /**
+     * @param count how many connections there are at most
+     * @return options with this bound
+     */
+    public Options connections(int count) {
+        return new Options(location, user, password, tls, timeout, connectTimeout, count, onFailure);
+    }
+
+    /**
+     * @param choice what becomes of an invalidation that cannot be sent
+     * @return options with this choice
+     */
+    public Options onFailure(OnFailure choice) {
+        return new Options(location, user, password, tls, timeout, connectTimeout, connections, choice);
+    }
+
+    /** The location: passwords are not shown. */
+    @Override
+    public String toString() {
+        return location;
+    }
+}

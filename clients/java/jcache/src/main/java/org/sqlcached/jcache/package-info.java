@@ -1,0 +1,2 @@
+/** JCache (JSR 107) in sqlcached. */
+package org.sqlcached.jcache;

@@ -1,0 +1,2 @@
+/** A map in sqlcached. */
+package org.sqlcached.map;
