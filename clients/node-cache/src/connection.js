@@ -41,8 +41,8 @@ class Connection {
         resolve(this);
       });
       this.socket.on("data", (data) => this.received(data));
-      this.socket.on("error", (error) => this.end(error.message || error.code));
-      this.socket.on("close", () => this.end("the connection was closed"));
+      this.socket.on("error", (error) => this.end(error.message || error.code, true));
+      this.socket.on("close", () => this.end("the connection was closed", true));
       // Of a stream that is open already nobody hears this any more.
       this.unopened = reject;
     });
@@ -60,10 +60,10 @@ class Connection {
     });
   }
 
-  /** Ends the connection; all who wait for it or for an answer learn it. */
-  end(why) {
+  /** Ends the connection; all who wait for it or for an answer learn it, and whether the daemon may be back soon. */
+  end(why, isBrief = false) {
     if (this.closed) return;
-    this.closed = why instanceof SqlcachedError ? why : new UnavailableError(`${this.options.location}: ${why}`);
+    this.closed = why instanceof SqlcachedError ? why : new UnavailableError(`${this.options.location}: ${why}`, isBrief);
     this.socket.destroy();
     this.unopened(this.closed);
     for (const each of this.waiting.splice(0)) each.reject(this.closed);

@@ -1,64 +1,20 @@
 /** Tests of this package beside Keyv's own. */
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { after, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { createRequire } from "node:module";
 import Keyv from "keyv";
 import { Client, RefusedError, UnavailableError } from "../src/index.mjs";
 import { KeyvSqlcached } from "../src/keyv.mjs";
-
-/** A daemon of the tests' own, which is killed and started again with its rows. */
-class Daemon {
-  constructor() {
-    this.folder = mkdtempSync("/dev/shm/sqlcached-node-");
-  }
-
-  async start(...flags) {
-    this.port ??= await freePort();
-    const own = ["-p", this.port, "-s", "none", "--arena", `${this.folder}/arena`, "--sql-port", "0", "--http-port", "0"];
-    this.process = spawn(process.env.SQLCACHED_PROGRAM, [...own, ...flags].map(String), { stdio: "ignore" });
-    for (let left = 2_000; left > 0 && !(await this.serves()); left--) await pause(5);
-  }
-
-  serves() {
-    return new Promise((resolve) => {
-      const socket = net.connect(this.port, "127.0.0.1", () => socket.end(() => resolve(true)));
-      socket.on("error", () => resolve(false));
-    });
-  }
-
-  kill() {
-    return new Promise((resolve) => {
-      this.process.once("exit", resolve);
-      this.process.kill("SIGKILL");
-    });
-  }
-
-  get location() {
-    return `127.0.0.1:${this.port}`;
-  }
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const server = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
-}
+import { Daemon } from "./daemon.mjs";
 
 const daemon = new Daemon();
 before(() => daemon.start());
-after(async () => {
-  await daemon.kill();
-  rmSync(daemon.folder, { recursive: true });
-});
+after(() => daemon.end());
 
-const count = async (table) => (await new Client(daemon.location).sql(`SELECT count(*) AS n FROM ${table}`))[0].n;
+const count = async (table) => (await daemon.sql(`SELECT count(*) AS n FROM ${table}`))[0].n;
 
 test("any key", async () => {
   const store = new KeyvSqlcached({ location: daemon.location, table: "keys" });
@@ -140,7 +96,7 @@ test("times to live", async () => {
     }
   }
   await store.set("a", "value", 600_000);
-  assert.equal((await new Client(daemon.location).sql("SELECT _ttl FROM times"))[0]._ttl, 600);
+  assert.equal((await daemon.sql("SELECT _ttl FROM times"))[0]._ttl, 600);
   await store.set("a", "value", -1);
   assert.equal(await store.get("a"), undefined);
 });
@@ -200,12 +156,12 @@ test("a restart between two calls is not seen, and a cold one makes the tables a
   await daemon.start("--cold");
   assert.equal(await store.set("a", "value", undefined, ["t"]), true);
   assert.equal(await store.invalidateTags(["t"]), 1);
-  await new Client(daemon.location).sql("DROP TABLE restart");
+  await daemon.sql("DROP TABLE restart");
   assert.equal(await store.invalidateTags(["t"]), 0);
 });
 
 test("a table that is not of this cache", async () => {
-  await new Client(daemon.location).sql("CREATE TABLE strange (id INT PRIMARY KEY)");
+  await daemon.sql("CREATE TABLE strange (id INT PRIMARY KEY)");
   const store = new KeyvSqlcached({ location: daemon.location, table: "strange" });
   assert.equal(await store.set("a", "value"), false);
   await assert.rejects(store.invalidateTags(["t"]), RefusedError);
@@ -278,8 +234,7 @@ test("a daemon that asks for a password, and speaks TLS", async () => {
       await assert.rejects(client.sql("SELECT 1"), /./, JSON.stringify(Object.keys(options)));
     }
   } finally {
-    await secure.kill();
-    rmSync(secure.folder, { recursive: true });
+    await secure.end();
   }
 });
 

@@ -1,4 +1,4 @@
-//! The stores for Node: Keyv's own suite, and the package's own tests. It has no native part.
+//! The package for Node without a native part: Keyv's own suite, and its own tests with each framework.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -30,16 +30,32 @@ fn node_cache_keyv_s_suite() {
     assert!(out.contains("Tests  42 passed (42)"), "{out}");
 }
 
+/// Runs a file of the package's own tests; there must be so many.
+fn own(file: &str, at_least: usize) {
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter", "tap", "--test-timeout", "120000"]).arg(format!("test/{file}"));
+    node.current_dir(package(&format!("node-cache-{file}"))).env("SQLCACHED_PROGRAM", PROGRAM);
+    let (out, _) = succeed(&node);
+    let counted = out.matches("\nok ").count();
+    assert!(
+        out.contains("# fail 0\n") && out.contains("# skipped 0\n") && counted >= at_least,
+        "{counted} tests\n{out}"
+    );
+}
+
 #[test]
 fn node_cache_package() {
-    let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter", "tap", "--test-timeout", "60000", "test/own.test.mjs"]);
-    node.current_dir(package("node-cache-own")).env("SQLCACHED_PROGRAM", PROGRAM);
-    let (out, _) = succeed(&node);
-    assert!(
-        out.contains("# fail 0\n") && out.contains("# skipped 0\n") && out.matches("\nok ").count() >= 15,
-        "{out}"
-    );
+    own("own.test.mjs", 17);
+}
+
+#[test]
+fn node_cache_sessions_of_express() {
+    own("session.test.mjs", 13);
+}
+
+#[test]
+fn node_cache_unstorage() {
+    own("unstorage.test.mjs", 9);
 }
 
 /// The example names the package, which then is beside Keyv.
