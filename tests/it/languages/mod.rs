@@ -12,6 +12,7 @@ mod packages;
 mod perl;
 mod php;
 mod python;
+mod rails;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,6 +104,7 @@ fn readmes_show_the_examples() {
         ("node/README.md", "node/example.js"),
         ("node-cache/README.md", "node-cache/example.mjs"),
         ("php/README.md", "php/example.php"),
+        ("ruby/README.md", "ruby/example.rb"),
     ] {
         let read = |file: &str| std::fs::read_to_string(client(file)).unwrap();
         assert!(

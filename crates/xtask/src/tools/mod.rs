@@ -61,6 +61,10 @@ const FILES: &[(&str, &str)] = &[
     ("/usr/share/rubygems-integration/all/specifications/dalli-3.0.6.gemspec", "ruby-dalli"),
     // Debian's updates change the version, and with it all other files.
     ("/var/lib/dpkg/info/ruby-activerecord.list", "ruby-activerecord"),
+    ("/var/lib/dpkg/info/ruby-actionpack.list", "ruby-actionpack"),
+    ("/var/lib/dpkg/info/ruby-railties.list", "ruby-railties"),
+    ("/var/lib/dpkg/info/ruby-minitest.list", "ruby-minitest"),
+    ("/var/lib/dpkg/info/ruby-mocha.list", "ruby-mocha"),
     ("/usr/share/rubygems-integration/3.1.0/specifications/pg-1.4.5.gemspec", "ruby-pg"),
     ("/usr/share/php/Psr/SimpleCache/autoload.php", "php-psr-simple-cache"),
     ("/usr/share/php/Cache/IntegrationTests/autoload.php", "php-cache-integration-tests"),

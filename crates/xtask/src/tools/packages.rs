@@ -30,6 +30,7 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_django,
     },
     Packages { name: "clients-php", pinned_by: "clients/php/tests/suites.txt", fetch: sources::fetch },
+    Packages { name: "clients-ruby", pinned_by: "clients/ruby/test/suites.txt", fetch: sources::fetch },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
     Packages {
         name: "clients-node-cache",
