@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{HELLO, built, client, fetched, succeed, tell};
+use super::{HELLO, built, client, fetched, root, succeed, tell};
 use crate::daemon::{Daemon, PROGRAM};
 
 /// A copy of the package in which Node finds what was fetched: modules of ECMAScript are looked up beside the file.
@@ -32,9 +32,15 @@ fn node_cache_keyv_s_suite() {
 
 /// Runs a file of the package's own tests; there must be so many.
 fn own(file: &str, at_least: usize) {
+    own_in(&package(&format!("node-cache-{file}")), file, at_least);
+}
+
+fn own_in(place: &Path, file: &str, at_least: usize) {
     let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter", "tap", "--test-timeout", "120000"]).arg(format!("test/{file}"));
-    node.current_dir(package(&format!("node-cache-{file}"))).env("SQLCACHED_PROGRAM", PROGRAM);
+    node.args(["--test", "--test-reporter", "tap", "--test-timeout", "600000"]).arg(format!("test/{file}"));
+    node.current_dir(place).env("SQLCACHED_PROGRAM", PROGRAM);
+    // The application of Next and Next's modules are below this folder.
+    node.env("NEXT_ROOT", root().join("target").canonicalize().unwrap());
     let (out, _) = succeed(&node);
     let counted = out.matches("\nok ").count();
     assert!(
@@ -56,6 +62,25 @@ fn node_cache_sessions_of_express() {
 #[test]
 fn node_cache_unstorage() {
     own("unstorage.test.mjs", 9);
+}
+
+#[test]
+fn node_cache_libraries_over_keyv() {
+    own("libraries.test.mjs", 5);
+}
+
+#[test]
+fn node_cache_next_s_handlers() {
+    own("next.test.mjs", 13);
+}
+
+/// Two servers of one application of Next: what one of them revalidates is seen in the other.
+#[test]
+fn node_cache_next() {
+    let place = package("node-cache-next");
+    let modules = fetched("clients-node-next/node_modules").canonicalize().unwrap();
+    symlink(modules, place.join("test/next-app/node_modules")).unwrap();
+    own_in(&place, "next-app.test.mjs", 5);
 }
 
 /// The example names the package, which then is beside Keyv.

@@ -43,6 +43,11 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_python,
     },
     Packages { name: "console", pinned_by: "tests/drivers/console/package-lock.json", fetch: fetch_node },
+    Packages {
+        name: "clients-node-next",
+        pinned_by: "clients/node-cache/test/next-app/package-lock.json",
+        fetch: fetch_node,
+    },
     Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
     Packages { name: "nats", pinned_by: "tests/drivers/nats/requirements.txt", fetch: fetch_python },
     Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
