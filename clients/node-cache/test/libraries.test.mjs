@@ -12,7 +12,7 @@ before(() => daemon.start());
 after(() => daemon.end());
 
 const open = (table, more = {}) => {
-  const store = new KeyvSqlcached({ location: daemon.location, table });
+  const store = new KeyvSqlcached({ ...daemon.at, table });
   return { store, keyv: new Keyv({ store, ...more }) };
 };
 const count = async (table) => (await daemon.sql(`SELECT count(*) AS n FROM ${table}`))[0].n;

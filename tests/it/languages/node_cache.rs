@@ -19,59 +19,72 @@ fn package(name: &str) -> PathBuf {
     place
 }
 
+/// Keyv's own suite, which starts a daemon of its own.
+fn suite(name: &str) -> Command {
+    let mut vitest = Command::new("node");
+    vitest.args(["node_modules/vitest/vitest.mjs", "run", "--testTimeout", "60000", "test/suite.test.mjs"]);
+    vitest.current_dir(package(name)).env("NO_COLOR", "1").env("CI", "1").env("SQLCACHED_PROGRAM", PROGRAM);
+    vitest
+}
+
 #[test]
 fn node_cache_keyv_s_suite() {
-    let daemon = Daemon::start(&[]);
-    let mut vitest = Command::new("node");
-    vitest.args(["node_modules/vitest/vitest.mjs", "run", "test/suite.test.mjs"]);
-    vitest.current_dir(package("node-cache-suite")).env("NO_COLOR", "1").env("CI", "1");
-    tell(&mut vitest, &daemon);
-    let (out, _) = succeed(&vitest);
+    let (out, _) = succeed(&suite("node-cache-suite"));
     assert!(out.contains("Tests  42 passed (42)"), "{out}");
 }
 
-/// Runs a file of the package's own tests; there must be so many.
-fn own(file: &str, at_least: usize) {
-    own_in(&package(&format!("node-cache-{file}")), file, at_least);
-}
-
-fn own_in(place: &Path, file: &str, at_least: usize) {
+/// A file of the package's own tests.
+fn own(place: &Path, file: &str) -> Command {
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter", "tap", "--test-timeout", "600000"]).arg(format!("test/{file}"));
     node.current_dir(place).env("SQLCACHED_PROGRAM", PROGRAM);
-    // The application of Next and Next's modules are below this folder.
-    node.env("NEXT_ROOT", root().join("target").canonicalize().unwrap());
-    let (out, _) = succeed(&node);
+    node
+}
+
+/// Runs it; there must be so many tests.
+fn passes(node: &Command, at_least: usize) -> String {
+    let (out, _) = succeed(node);
     let counted = out.matches("\nok ").count();
     assert!(
         out.contains("# fail 0\n") && out.contains("# skipped 0\n") && counted >= at_least,
         "{counted} tests\n{out}"
     );
+    out
 }
+
+/// The files of tests, and how many there are in each.
+const FILES: [(&str, usize); 5] = [
+    ("own.test.mjs", 17),
+    ("session.test.mjs", 13),
+    ("unstorage.test.mjs", 9),
+    ("libraries.test.mjs", 5),
+    ("next.test.mjs", 13),
+];
 
 #[test]
 fn node_cache_package() {
-    own("own.test.mjs", 17);
+    let place = package("node-cache-own");
+    for (file, at_least) in FILES {
+        passes(&own(&place, file), at_least);
+    }
 }
 
-#[test]
-fn node_cache_sessions_of_express() {
-    own("session.test.mjs", 13);
+/// How often a daemon restarted while tests ran.
+fn restarts(out: &str) -> usize {
+    let counts = out.lines().filter_map(|line| line.trim().strip_prefix("# ")?.strip_suffix(" restarts"));
+    counts.filter_map(|count| count.parse::<usize>().ok()).sum()
 }
 
+/// Nothing changes if the daemon restarts at random requests. `SEED=7` repeats a run.
 #[test]
-fn node_cache_unstorage() {
-    own("unstorage.test.mjs", 9);
-}
-
-#[test]
-fn node_cache_libraries_over_keyv() {
-    own("libraries.test.mjs", 5);
-}
-
-#[test]
-fn node_cache_next_s_handlers() {
-    own("next.test.mjs", 13);
+fn node_cache_through_restarts() {
+    let (out, _) = succeed(suite("node-cache-suite-restarts").env("RESTARTS", "1"));
+    assert!(out.contains("Tests  42 passed (42)") && restarts(&out) > 0, "{out}");
+    let place = package("node-cache-restarts");
+    for (file, at_least) in FILES {
+        let out = passes(own(&place, file).env("RESTARTS", "1"), at_least);
+        assert!(restarts(&out) > 0, "{out}");
+    }
 }
 
 /// Two servers of one application of Next: what one of them revalidates is seen in the other.
@@ -80,7 +93,10 @@ fn node_cache_next() {
     let place = package("node-cache-next");
     let modules = fetched("clients-node-next/node_modules").canonicalize().unwrap();
     symlink(modules, place.join("test/next-app/node_modules")).unwrap();
-    own_in(&place, "next-app.test.mjs", 5);
+    let mut node = own(&place, "next-app.test.mjs");
+    // The application and Next's modules are below this folder.
+    node.env("NEXT_ROOT", root().join("target").canonicalize().unwrap());
+    passes(&node, 5);
 }
 
 /// The example names the package, which then is beside Keyv.
