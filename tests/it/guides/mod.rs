@@ -217,6 +217,16 @@ fn start_with_laravel() {
 }
 
 #[test]
+fn start_with_wordpress() {
+    follow("wordpress.md", 3);
+}
+
+#[test]
+fn what_fits_drupal() {
+    follow("drupal.md", 2);
+}
+
+#[test]
 fn start_with_node() {
     follow("node.md", 6);
 }
