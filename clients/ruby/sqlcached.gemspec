@@ -9,6 +9,6 @@ Gem::Specification.new do |gem|
   gem.authors = ["The sqlcached authors"]
   gem.licenses = %w[MIT Apache-2.0]
   gem.required_ruby_version = ">= 3.1"
-  gem.files = Dir.chdir(__dir__) { Dir["lib/**/*.rb", "README.md", "LICENSE-*"] }
+  gem.files = Dir.chdir(__dir__) { Dir["lib/**/*.rb", "README.md"] }
   gem.add_dependency "activesupport", ">= 6.1", "< 7"
 end

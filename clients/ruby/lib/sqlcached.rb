@@ -22,13 +22,8 @@ require_relative "sqlcached/fetching"
 require_relative "sqlcached/pattern"
 require_relative "sqlcached/sessions"
 
-# Rails finds the stores by their names.
-module ActiveSupport
-  module Cache
-    autoload :SqlcachedStore, "active_support/cache/sqlcached_store"
-  end
-end
-
+# Rails finds its cache store by the name of a file. The session store must be there under its name. (The module of caches
+# must not: Rails would not load its own then.)
 module ActionDispatch
   module Session
     autoload :SqlcachedStore, "action_dispatch/middleware/session/sqlcached_store"

@@ -13,6 +13,7 @@ mod perl;
 mod php;
 mod python;
 mod rails;
+mod rails_shop;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -175,6 +175,26 @@ fn the_composer_package() {
     assert_eq!(succeed(&example).0, HELLO);
 }
 
+/// The gem is installed without a network. Rails is Debian's.
+#[test]
+fn the_gem() {
+    let app = folder("gem-app");
+    let home = |command: &mut Command| {
+        command.current_dir(&app).env("HOME", &app).env("GEM_HOME", app.join("gems")).env_remove("RUBYLIB");
+    };
+    let mut gem = Command::new("gem");
+    gem.args(["install", "--local", "--no-document", "--silent"]).arg(package("sqlcached-", ".gem"));
+    home(&mut gem);
+    succeed(&gem);
+    assert!(!app.join("gems/gems/sqlcached-0.1.0/test").exists());
+    let daemon = Daemon::start(&[]);
+    let mut example = Command::new("ruby");
+    example.arg(client("ruby/example.rb"));
+    home(&mut example);
+    tell(&mut example, &daemon);
+    assert_eq!(succeed(&example).0, HELLO);
+}
+
 /// The stores for Node are installed without a network, and found by both kinds of modules.
 #[test]
 fn the_npm_package_of_stores() {

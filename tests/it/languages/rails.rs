@@ -52,7 +52,8 @@ fn rails_suites_live_through_restarts() {
 
 #[test]
 fn rails_package() {
-    let own = ["access", "failure", "input", "lease", "nothing_left", "pattern", "process", "session"];
+    let own =
+        ["access", "failure", "fragment", "input", "lease", "nothing_left", "pattern", "process", "session"];
     let files: Vec<String> = own.iter().map(|name| format!("own/{name}_test.rb")).collect();
     minitest(&files.iter().map(String::as_str).collect::<Vec<_>>(), 60, &[]);
 }

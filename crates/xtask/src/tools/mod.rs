@@ -65,6 +65,8 @@ const FILES: &[(&str, &str)] = &[
     ("/var/lib/dpkg/info/ruby-railties.list", "ruby-railties"),
     ("/var/lib/dpkg/info/ruby-minitest.list", "ruby-minitest"),
     ("/var/lib/dpkg/info/ruby-mocha.list", "ruby-mocha"),
+    ("/var/lib/dpkg/info/ruby-sqlite3.list", "ruby-sqlite3"),
+    ("/usr/bin/puma", "puma"),
     ("/usr/share/rubygems-integration/3.1.0/specifications/pg-1.4.5.gemspec", "ruby-pg"),
     ("/usr/share/php/Psr/SimpleCache/autoload.php", "php-psr-simple-cache"),
     ("/usr/share/php/Cache/IntegrationTests/autoload.php", "php-cache-integration-tests"),
@@ -131,10 +133,12 @@ fn missing(programs: &'static [(&str, &str)]) -> impl Iterator<Item = &'static s
     programs.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package)
 }
 
-/// Makes sure of what builds clients' packages: an environment of Python with maturin, and Composer.
+/// Makes sure of what builds clients' packages: an environment of Python with maturin, Composer, and Ruby's gem.
 pub(crate) fn install_builders() -> Result<(), String> {
-    if !on_path("composer") {
-        apt_install(&["composer"])?;
+    for (program, package) in [("composer", "composer"), ("gem", "ruby")] {
+        if !on_path(program) {
+            apt_install(&[package])?;
+        }
     }
     packages::install_one("clients-python")
 }

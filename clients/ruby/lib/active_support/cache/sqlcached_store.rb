@@ -4,8 +4,12 @@ require "active_support"
 require "active_support/cache"
 require "active_support/core_ext/marshal"
 require "active_support/core_ext/array/wrap"
+require "active_support/lazy_load_hooks"
 require "sqlcached"
 require "sqlcached/fetch_by_lease"
+require "sqlcached/fragments"
+
+ActiveSupport.on_load(:action_view) { prepend Sqlcached::Fragments }
 
 module ActiveSupport
   module Cache
