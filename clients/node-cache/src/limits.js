@@ -28,6 +28,13 @@ module.exports = {
   RETRY: 1_000,
   /** Milliseconds between two warnings of a daemon that is away, which fails thousands of times a second. */
   WARNING: 60_000,
+  /** Seconds for which a missing value is reserved for the one who makes it. */
+  LEASE: 30,
+  /** Milliseconds that others wait for it. Then each makes the value for itself. */
+  LEASE_WAIT: 10_000,
+  /** Milliseconds between two looks of one who waits: short at first, as most values are made fast. */
+  PAUSE_MIN: 2,
+  PAUSE_MAX: 50,
   /** Seconds that an entry of Next lives at most, which are Next's own year. */
   YEAR: 31_536_000,
   /** Seconds that the time of a tag is kept, which no entry outlives. */

@@ -7,6 +7,9 @@ const protocol = require("./protocol.js");
 const { Removals } = require("./removals.js");
 const { after, text } = require("./text.js");
 
+/** Flags of a row that is only the place of a value. */
+const PLACE = 32;
+
 /** A table of the daemon whose rows are named by a text: it is made where it is missing, and its rows are read and removed. */
 class Rows {
   /**
@@ -83,18 +86,21 @@ class Rows {
     return key !== "" && Buffer.byteLength(name) <= limits.KEY ? protocol.named(name) : null;
   }
 
-  /** The bytes of a row and its flags; undefined if it is missing or stale. */
+  /** The bytes of a row and its flags; undefined if it is missing, stale or the place of a value that is being made. */
   async item(key) {
     const name = this.wire(key);
-    if (name === null) {
-      const { key: column, value } = this.shape;
-      const rows = await this.sql(`SELECT ${value} AS data, _flags AS flags FROM "${this.name}" WHERE ${column} = ? AND NOT _stale`, [
-        text(key),
-      ]);
-      return rows.length === 0 ? undefined : { data: Buffer.from(rows[0].data), flags: rows[0].flags };
-    }
-    const item = await this.client.ask(`mg ${name[0]}${name[1]} v f\r\n`, protocol.item);
-    return item === null || item.stale ? undefined : item;
+    const item = name === null ? await this.row(key) : await this.client.ask(`mg ${name[0]}${name[1]} v f\r\n`, protocol.item);
+    return item === null || item.stale || item.flags === PLACE ? undefined : item;
+  }
+
+  /** A row whose key is too long for memcached's protocol; null if it is missing. */
+  async row(key) {
+    const { key: column, value } = this.shape;
+    const columns = `${value} AS data, _flags AS flags, CAST(_cas AS TEXT) AS cas, _stale AS stale`;
+    const rows = await this.sql(`SELECT ${columns} FROM "${this.name}" WHERE ${column} = ?`, [text(key)]);
+    if (rows.length === 0) return null;
+    const [{ data, flags, cas, stale }] = rows;
+    return { data: Buffer.from(data), flags, cas, stale: Boolean(stale), won: false };
   }
 
   /** memcached's number for milliseconds to live. A part of a second is not rounded down to none. */
@@ -123,7 +129,7 @@ class Rows {
     const more = end === null ? "" : ` AND ${key} < ?`;
     const columns = what === "keys" ? key : `${key} AS key, ${value} AS data, _flags AS flags`;
     return this.sql(
-      `SELECT ${columns} FROM "${this.name}" WHERE ${key} ${last === null ? ">=" : ">"} ?${more} AND NOT _stale ORDER BY ${key} LIMIT ${limits.PAGE}`,
+      `SELECT ${columns} FROM "${this.name}" WHERE ${key} ${last === null ? ">=" : ">"} ?${more} AND NOT _stale AND _flags <> ${PLACE} ORDER BY ${key} LIMIT ${limits.PAGE}`,
       end === null ? [last ?? begin] : [last ?? begin, end],
     );
   }
@@ -154,4 +160,4 @@ function seconds(ttl) {
   return ttl === undefined ? null : Math.min(Math.ceil(ttl / 1000), limits.TTL);
 }
 
-module.exports = { Rows, seconds };
+module.exports = { Rows, PLACE, seconds };

@@ -3,7 +3,7 @@
 const { UnavailableError } = require("./errors.js");
 const limits = require("./limits.js");
 const protocol = require("./protocol.js");
-const { Rows, seconds } = require("./rows.js");
+const { PLACE, Rows, seconds } = require("./rows.js");
 const { original, text } = require("./text.js");
 
 /** Flags: text, and bytes without a flag. */
@@ -46,12 +46,52 @@ class Table extends Rows {
     }
   }
 
+  // Places of values that are being made.
+
+  /** All that the daemon says of a row; null if it is missing. `won`: who asked is to make a stale value again. */
+  async look(key) {
+    const name = this.wire(key);
+    return name === null ? this.row(key) : this.client.ask(`mg ${name[0]}${name[1]} v f c\r\n`, protocol.item);
+  }
+
+  /**
+   * Takes the place of a missing row together with its tags; its version, or null if somebody was there. `whose` is what the
+   * place has for a value: if the answer is lost, one finds that it is one's own.
+   */
+  async reserve(key, tags, whose) {
+    const command = this.storing(key, whose, PLACE, limits.LEASE * 1_000, tags, " ME c");
+    if (command !== null) return this.client.ask(`${command}${whose}\r\n`, protocol.version);
+    await this.sql(
+      `INSERT INTO "${this.name}" (key, body, tags, _flags, _ttl) VALUES (?, ?, ?, ${PLACE}, ${limits.LEASE}) ON CONFLICT (key) DO NOTHING`,
+      [text(key), whose, tags.map(text)],
+    );
+    const row = await this.row(key);
+    return row !== null && isPlaceOf(row, whose) ? row.cas : null;
+  }
+
+  /** Stores a row if it is still this version: it was not removed or written since. Whether it was stored. */
+  async fill(key, value, ttl, tags, flags, cas) {
+    const data = Buffer.from(value);
+    const command = this.storing(key, data, flags, ttl, tags, ` C${cas}`);
+    if (command !== null) return this.client.ask(Buffer.concat([Buffer.from(command), data, Buffer.from("\r\n")]), protocol.done);
+    const changed = await this.changed(
+      `UPDATE "${this.name}" SET body = ?, tags = ?, _flags = ?, _ttl = ? WHERE key = ? AND _cas = CAST(? AS BIGINT)`,
+      [data, tags.map(text), flags, seconds(ttl), text(key), cas],
+    );
+    return changed > 0;
+  }
+
+  /** Leaves a place to the next who asks, if it is still this version. */
+  async leave(key, cas) {
+    await this.sql(`DELETE FROM "${this.name}" WHERE key = ? AND _cas = CAST(? AS BIGINT) AND _flags = ${PLACE}`, [text(key), cas]);
+  }
+
   /** The line of the command that stores a row; null if it goes by a statement only. */
-  storing(key, data, flags, ttl, tags) {
+  storing(key, data, flags, ttl, tags, more = "") {
     const name = this.wire(key);
     if (name === null || tags.some((tag) => tag === "" || /[\x00-\x20\x7f,]|\p{Surrogate}/u.test(tag))) return null;
     const list = tags.length === 0 ? "" : ` L${tags.join(",")}`;
-    const line = `ms ${name[0]} ${data.length}${name[1]} F${flags} T${this.exptime(ttl)}${list}\r\n`;
+    const line = `ms ${name[0]} ${data.length}${name[1]} F${flags} T${this.exptime(ttl)}${more}${list}\r\n`;
     return Buffer.byteLength(line) <= limits.LINE ? line : null;
   }
 
@@ -119,9 +159,14 @@ class Table extends Rows {
   }
 }
 
+/** Whether a row is the place that somebody took. */
+function isPlaceOf({ data, flags }, whose) {
+  return flags === PLACE && data.toString() === whose;
+}
+
 /** The value of a row: its flags say whether it is text. */
 function valueOf({ data, flags }) {
   return flags === TEXT ? data.toString() : Buffer.from(data);
 }
 
-module.exports = { Table };
+module.exports = { Table, TEXT, isPlaceOf };
