@@ -23,7 +23,7 @@ module.exports = {
   /** The same of sessions, none of which may end without a reason. */
   PENDING_SESSIONS: 100_000,
   /** Pauses in milliseconds before a request is sent again: a daemon that restarts is back within that time. */
-  RETRIES: [50, 250, 700],
+  RETRIES: [50, 250, 700, 2_000],
   /** Milliseconds between two attempts to send what waits. */
   RETRY: 1_000,
   /** Milliseconds between two warnings of a daemon that is away, which fails thousands of times a second. */

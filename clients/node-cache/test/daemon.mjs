@@ -27,7 +27,7 @@ export class Daemon {
     await this.alone(() => this.startNow(...flags));
     if (process.env.RESTARTS && this.relay === undefined) {
       const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
-      console.log(`# SEED=${seed}`);
+      console.log(`SEED=${seed}`);
       this.relay = new Relay(this, seed);
       this.outside = await this.relay.listen();
     }
@@ -69,7 +69,7 @@ export class Daemon {
   async end() {
     await this.kill();
     rmSync(this.folder, { recursive: true });
-    if (this.relay) console.log(`# ${this.relay.restarts} restarts`);
+    if (this.relay) console.log(`${this.relay.restarts} restarts`);
   }
 
   /** The rows of a statement, or how many it changed. */

@@ -29,7 +29,14 @@ const PORTS: [&str; 4] = ["11211", "5433", "11280", "5432"];
 /// Packages that guides install with pip, Composer and npm, as `cargo xtask tools` fetched them.
 const PROGRAMS: &str = "target/drivers/python/bin";
 const PHP_PACKAGES: &str = "clients/php/tests/guides";
-const MODULES: [&str; 2] = ["target/drivers/memjs/node_modules", "target/drivers/node/node_modules"];
+const MODULES: [&str; 3] = [
+    "target/drivers/memjs/node_modules",
+    "target/drivers/node/node_modules",
+    "target/drivers/clients-node-cache/node_modules",
+];
+
+/// Our own package of Node, by the name that programs ask for.
+const OWN_MODULE: (&str, &str) = ("@sqlcached/cache", "clients/node-cache");
 
 /// A fenced block: where it begins, whether it follows another at once, its language, its text.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,6 +83,18 @@ impl Place {
         PORTS.iter().zip(&self.ports).fold(text.to_owned(), |text, (named, own)| text.replace(named, own))
     }
 
+    /// A folder of modules in which our package is found by its name.
+    fn own_modules(&self, root: &Path) -> PathBuf {
+        let (name, source) = OWN_MODULE;
+        let modules = self.folder.0.join("modules");
+        let package = modules.join(name);
+        if !package.exists() {
+            fs::create_dir_all(package.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(root.join(source), package).unwrap();
+        }
+        modules
+    }
+
     /// A program that knows nothing but this place.
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
@@ -87,7 +106,8 @@ impl Place {
             .env("PATH", std::env::join_paths(folders).unwrap())
             .env("PGUSER", "app")
             .env("LANG", "C.UTF-8");
-        command.env("NODE_PATH", std::env::join_paths(MODULES.map(|modules| root.join(modules))).unwrap());
+        let modules = MODULES.iter().map(|modules| root.join(modules)).chain([self.own_modules(&root)]);
+        command.env("NODE_PATH", std::env::join_paths(modules).unwrap());
         command.env("SQLCACHED_ARENA", "none").env("TMPDIR", &self.folder.0);
         command.env("RUBYLIB", root.join("clients/ruby/lib"));
         // What Composer would install is found on the path of includes. The colon stands for PHP's own settings.

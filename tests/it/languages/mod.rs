@@ -8,6 +8,7 @@ mod django;
 mod dogpile;
 mod node;
 mod node_cache;
+mod node_shop;
 mod packages;
 mod perl;
 mod php;
