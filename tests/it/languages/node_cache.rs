@@ -91,6 +91,15 @@ fn node_cache_through_restarts() {
     }
 }
 
+/// A program in TypeScript compiles, as a module of ECMAScript and of CommonJS; what is wrong in it is refused.
+#[test]
+fn node_cache_types() {
+    let mut compiler = Command::new("node");
+    compiler.args(["node_modules/typescript/bin/tsc", "--project", "test/tsconfig.json"]);
+    let (out, _) = succeed(compiler.current_dir(package("node-cache-types")));
+    assert_eq!(out, "");
+}
+
 /// Two servers of one application of Next: what one of them revalidates is seen in the other.
 #[test]
 fn node_cache_next() {

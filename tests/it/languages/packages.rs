@@ -207,8 +207,16 @@ fn the_npm_package_of_stores() {
     assert!(!app.join("node_modules/@sqlcached/cache/test").exists());
     let daemon = Daemon::start(&[]);
     for (kind, load) in [
-        ("--input-type=commonjs", "const { KeyvSqlcached } = require('@sqlcached/cache/keyv');"),
-        ("--input-type=module", "import { KeyvSqlcached } from '@sqlcached/cache/keyv';"),
+        (
+            "--input-type=commonjs",
+            "const { KeyvSqlcached } = require('@sqlcached/cache/keyv'); require('@sqlcached/cache'); \
+             require('@sqlcached/cache/next'); require('@sqlcached/cache/unstorage');",
+        ),
+        (
+            "--input-type=module",
+            "import { KeyvSqlcached } from '@sqlcached/cache/keyv'; import '@sqlcached/cache'; \
+             import '@sqlcached/cache/next'; import '@sqlcached/cache/unstorage';",
+        ),
     ] {
         let script = "const store = new KeyvSqlcached(`127.0.0.1:${process.env.SQLCACHED_PORT}`); \
             store.set('a', 'hello', 1000, ['t']).then(() => store.get('a')).then(console.log);";
