@@ -20,6 +20,10 @@ Thread.abort_on_exception = true
 module Place
   PORT = Integer(ENV.fetch("SQLCACHED_PORT"), 10)
 
+  # A loaded machine may need more for a restart than a call waits for.
+  PATIENT = { timeout: 60, connect_timeout: 60 }.freeze
+  TELL = ->(level, text) { warn("#{level}: #{text}") }
+
   def self.location
     "127.0.0.1:#{PORT}"
   end

@@ -74,9 +74,9 @@ module Sqlcached
 
         from -= fill
       end
-      text = @buffer.byteslice(@at, stop - @at)
+      last = stop > @at && @buffer.getbyte(stop - 1) == 0x0d ? stop - 1 : stop
+      text = @buffer.byteslice(@at, last - @at)
       @at = stop + 1
-      text.chomp!("\r")
       text
     end
 
@@ -86,7 +86,8 @@ module Sqlcached
 
       fill while @buffer.bytesize - @at < size + 2
       data = @buffer.byteslice(@at, size)
-      raise strange("a value that is longer than announced") unless @buffer.byteslice(@at + size, 2) == "\r\n"
+      ends = @buffer.getbyte(@at + size) == 0x0d && @buffer.getbyte(@at + size + 1) == 0x0a
+      raise strange("a value that is longer than announced") unless ends
 
       @at += size + 2
       data

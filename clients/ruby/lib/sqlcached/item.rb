@@ -11,10 +11,10 @@ module Sqlcached
     INTEGER = 2
     TEXT = 16
 
-    # `cas` changes whenever the row changes. `won`: this client is asked to compute the value. `place`: which of several.
+    # `cas` changes whenever the row changes; nil if it was not asked for. `won`: this client is asked to compute the value. `place`: which of several.
     attr_accessor :data, :flags, :cas, :won, :stale, :place
 
-    def initialize(data, flags: 0, cas: "0", stale: false)
+    def initialize(data, flags: 0, cas: nil, stale: false)
       @data = data
       @flags = flags
       @cas = cas

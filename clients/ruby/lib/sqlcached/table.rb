@@ -39,11 +39,11 @@ module Sqlcached
       answer
     end
 
-    # Removes a value that did not load, if nobody has written it again.
+    # Removes a value that did not load. `cas` is its version; without it the row goes, whatever it is by now.
     def drop(key, cas, why)
       @broken += 1
       notices.warn("table #{definition.name}: a value did not load and was removed", why)
-      attempt(false) { delete_version(key, cas) }
+      attempt(false) { cas ? delete_version(key, cas) : delete(key) }
     end
 
     # Runs a statement. If the table is gone, it is made, and the statement runs again.
@@ -218,6 +218,8 @@ module Sqlcached
 
     # The daemon asks one reader to compute a stale value again. Who only reads leaves that to others.
     def give_back(key, item)
+      return unless item
+
       return delete_version(key, item.cas) if item.reserved?
 
       text = "UPDATE #{definition.quoted} SET _leased = FALSE WHERE key = ? AND _cas = CAST(? AS BIGINT)"
@@ -270,14 +272,14 @@ module Sqlcached
     def look_up(keys, found)
       names = keys.map { |key| @wire.key(key) }
       request = +""
-      names.each_with_index { |name, place| request << "mg #{name} v f c q O#{place}\r\n" if name }
+      names.each_with_index { |name, place| request << "mg #{name} v f q O#{place}\r\n" if name }
       unless request.empty?
         items = @client.run do |connection|
           connection.send(request << "mn\r\n")
           Protocol.items(connection)
         end
         items.each do |place, item|
-          give_back(keys[place], item) if item.won
+          give_back(keys[place], item(keys[place])) if item.won
           found[keys[place]] = item if item.fresh?
         end
       end

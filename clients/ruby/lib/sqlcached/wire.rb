@@ -8,8 +8,16 @@ module Sqlcached
       @never = definition.ttl? ? Limits::FOREVER : 0
     end
 
+    # What most keys are: they go as they are.
+    PLAIN = /\A[!-~]+\z/
+    private_constant :PLAIN
+
     # The key as meta commands send it; nil if it is too long for them.
     def key(key)
+      if key.ascii_only? && key.match?(PLAIN)
+        name = @prefix + key
+        return name.bytesize <= Limits::KEY ? name : nil
+      end
       name = "#{@prefix}#{Keys.text(key)}"
       name.bytesize <= Limits::KEY && !key.empty? ? Protocol.key(name) : nil
     end

@@ -11,10 +11,10 @@ class ActiveSupport::TestCase
 end
 
 class StoreOfRailsTest < ActiveSupport::TestCase
-  # Restarts are met by calls of the daemon's usual time, as an application's are.
+  # What went wrong is told beside the failures of tests.
   def lookup_store(options = {})
     ActiveSupport::Cache.lookup_store(:sqlcached_store, Place.location,
-                                      { table: "suite", namespace: @namespace, log: ->(*) {} }.merge(options))
+                                      { table: "suite", namespace: @namespace, log: Place::TELL, **Place::PATIENT }.merge(options))
   end
 
   setup do

@@ -14,6 +14,7 @@ class ActionDispatch::SystemTestCase < ActiveSupport::TestCase
   def self.driven_by(*, **); end
 end
 require "abstract_unit"
+require "active_support/cache/sqlcached_store"
 require "action_dispatch/middleware/session/sqlcached_store"
 
 # The tests name a private method of Rack::Test that later versions do not have: cookies by their names.
@@ -41,7 +42,7 @@ $LOADED_FEATURES << "dalli.rb"
 # Our store with the options that the tests have for memcached.
 class SessionsInPlaceOfMemcached < ActionDispatch::Session::SqlcachedStore
   def initialize(app, options = {})
-    super(app, { key: options[:key], location: Place.location, table: "suite_sessions", log: ->(*) {} })
+    super(app, { key: options[:key], location: Place.location, table: "suite_sessions", log: Place::TELL, **Place::PATIENT })
   end
 end
 ActionDispatch::Session.send(:remove_const, :MemCacheStore)
@@ -50,7 +51,7 @@ ActionDispatch::Session::MemCacheStore = SessionsInPlaceOfMemcached
 # The tests of the store on a cache make a cache of the process's memory.
 class CacheInPlaceOfMemory < ActiveSupport::Cache::SqlcachedStore
   def initialize
-    super(Place.location, table: "suite_session_cache", log: ->(*) {})
+    super(Place.location, table: "suite_session_cache", log: Place::TELL, **Place::PATIENT)
   end
 end
 ActiveSupport::Cache.send(:remove_const, :MemoryStore)

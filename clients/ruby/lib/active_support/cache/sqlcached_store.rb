@@ -146,19 +146,34 @@ module ActiveSupport
       end
 
       def read_multi_entries(names, **options)
-        keys = names.to_h { |name| [normalize_key(name, options), name] }
+        keys = keys_of(names, options)
         items = keys.empty? ? {} : table.attempt({}) { table.get_many(keys.keys) }
-        found = keys.each_with_object({}) do |(key, name), values|
-          entry = items[key] && loaded(key, items[key])
-          next if entry.nil? || entry.expired? || entry.mismatched?(normalize_version(name, options))
-
-          values[name] = entry.value
+        found = {}
+        items.each do |key, item|
+          entry = loaded(key, item)
+          name = keys[key]
+          found[name] = entry.value if entry && !entry.expired? && of_version?(entry, name, options)
         rescue *BROKEN => why
-          table.drop(key, items[key].cas, why)
+          table.drop(key, item.cas, why)
         end
         fetching = Sqlcached::Fetching.current
         claim_missing(fetching, keys.reject { |_, name| found.key?(name) }.keys, options) if fetching
         found
+      end
+
+      # Names by their keys. The namespace is asked for once.
+      def keys_of(names, options)
+        prefix = namespace_key("", options)
+        names.to_h do |name|
+          key = expanded_key(name)
+          key = key.dup.force_encoding(Encoding::UTF_8) unless key.encoding == Encoding::UTF_8
+          [prefix + key, name]
+        end
+      end
+
+      # Most entries have no version.
+      def of_version?(entry, name, options)
+        entry.version.nil? || !entry.mismatched?(normalize_version(name, options))
       end
 
       def write_multi_entries(entries, expires_in: nil, race_condition_ttl: nil, raw: false, tags: nil, **options)
