@@ -26,9 +26,11 @@ class Cache {
 
   /** The value; undefined if there is none. */
   async get(key) {
-    const found = await this.notices.attempt(async () => {
-      return (await this.table.removals.areSent()) ? this.table.item(key) : undefined;
-    }, undefined);
+    const { removals } = this.table;
+    const found = await this.notices.attempt(
+      async () => (removals.isEmpty || (await removals.areSent()) ? this.table.item(key) : undefined),
+      undefined,
+    );
     return found === undefined ? undefined : this.loaded(key, found);
   }
 

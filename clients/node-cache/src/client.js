@@ -52,7 +52,7 @@ class Client {
     const pauses = this.isAway ? [] : [0, ...limits.RETRIES];
     for (let isSent = false, isOld = false; ; ) {
       try {
-        const connection = await this.connection();
+        const connection = this.current?.closed === null ? this.current : await this.connection();
         [isSent, isOld] = [true, connection.answered];
         const answer = await connection.ask(request, reader());
         this.isAway = false;

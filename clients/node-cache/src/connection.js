@@ -18,6 +18,7 @@ class Connection {
     this.isOpen = false;
     this.answered = false;
     this.waiting = [];
+    this.outgoing = [];
     this.chunks = Buffer.alloc(0);
     this.at = 0;
     // What came while a large block is not complete: it is joined once.
@@ -76,8 +77,22 @@ class Connection {
       if (this.waiting.length >= limits.WAITING) return reject(new UnavailableError("too many requests wait for an answer"));
       if (this.waiting.length === 0) this.socket.ref();
       this.waiting.push({ read, resolve, reject });
-      this.socket.write(request);
+      if (this.outgoing.length === 0) process.nextTick(() => this.flush());
+      this.outgoing.push(request);
     });
+  }
+
+  /** Sends all that was asked in this turn by one call of the kernel. */
+  flush() {
+    const requests = this.outgoing.splice(0);
+    if (this.closed) return;
+    if (requests.every((request) => typeof request === "string")) {
+      this.socket.write(requests.join(""));
+      return;
+    }
+    this.socket.cork();
+    for (const request of requests) this.socket.write(request);
+    this.socket.uncork();
   }
 
   received(data) {

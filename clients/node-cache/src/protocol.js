@@ -11,6 +11,11 @@ function statement(text, parameters) {
   return Buffer.concat([Buffer.from(`sqlp ${body.length} ${array.length}\r\n`), body, LINE_END, array, LINE_END]);
 }
 
+/** The request that stores a value: its line, and the value. Half a surrogate pair is replaced, as UTF-8 has none. */
+function storing(line, value) {
+  return typeof value === "string" ? `${line}${value}\r\n` : Buffer.concat([Buffer.from(line), value, LINE_END]);
+}
+
 const LINE_END = Buffer.from("\r\n");
 
 /** Reads the answer of a statement: rows, or how many were changed. */
@@ -88,4 +93,4 @@ function named(key) {
   return /[\x00-\x20\x7f]/.test(key) ? [Buffer.from(key).toString("base64"), " b"] : [key, ""];
 }
 
-module.exports = { statement, rows, item, version, done, exactly, named };
+module.exports = { statement, storing, rows, item, version, done, exactly, named };

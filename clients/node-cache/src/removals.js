@@ -18,6 +18,11 @@ class Removals {
     this.sending = null;
   }
 
+  /** Whether rows may be read at once. */
+  get isEmpty() {
+    return this.waiting.length === 0;
+  }
+
   /** Whether nothing waits. What waits is sent now, at most once in a second. */
   async areSent() {
     if (this.waiting.length === 0) return true;

@@ -27,18 +27,17 @@ class Table extends Rows {
 
   /** The value of a row, as text or bytes; undefined if it is missing or stale, or may not be read. */
   async get(key) {
-    if (!(await this.removals.areSent())) return undefined;
+    if (!(this.removals.isEmpty || (await this.removals.areSent()))) return undefined;
     const item = await this.item(key);
     return item === undefined ? undefined : valueOf(item);
   }
 
   /** Stores a row, without a deadline if `ttl` (milliseconds) is undefined. `flags` tell what its value is. */
   async set(key, value, ttl, tags = [], flags = typeof value === "string" ? TEXT : 0) {
-    const data = typeof value === "string" ? Buffer.from(value) : value;
     try {
-      const command = this.storing(key, data, flags, ttl, tags);
+      const command = this.storing(key, value, flags, ttl, tags);
       if (command === null) return (await this.put(key, value, ttl, tags, flags)) > 0;
-      return await this.client.ask(Buffer.concat([Buffer.from(command), data, Buffer.from("\r\n")]), protocol.done);
+      return await this.client.ask(protocol.storing(command, value), protocol.done);
     } catch (error) {
       // An old row must not be read any more.
       if (error instanceof UnavailableError) this.removals.keep(...this.ofKeys([key]));
@@ -71,12 +70,11 @@ class Table extends Rows {
 
   /** Stores a row if it is still this version: it was not removed or written since. Whether it was stored. */
   async fill(key, value, ttl, tags, flags, cas) {
-    const data = Buffer.from(value);
-    const command = this.storing(key, data, flags, ttl, tags, ` C${cas}`);
-    if (command !== null) return this.client.ask(Buffer.concat([Buffer.from(command), data, Buffer.from("\r\n")]), protocol.done);
+    const command = this.storing(key, value, flags, ttl, tags, ` C${cas}`);
+    if (command !== null) return this.client.ask(protocol.storing(command, value), protocol.done);
     const changed = await this.changed(
       `UPDATE "${this.name}" SET body = ?, tags = ?, _flags = ?, _ttl = ? WHERE key = ? AND _cas = CAST(? AS BIGINT)`,
-      [data, tags.map(text), flags, seconds(ttl), text(key), cas],
+      [Buffer.from(value), tags.map(text), flags, seconds(ttl), text(key), cas],
     );
     return changed > 0;
   }
@@ -87,11 +85,11 @@ class Table extends Rows {
   }
 
   /** The line of the command that stores a row; null if it goes by a statement only. */
-  storing(key, data, flags, ttl, tags, more = "") {
+  storing(key, value, flags, ttl, tags, more = "") {
     const name = this.wire(key);
     if (name === null || tags.some((tag) => tag === "" || /[\x00-\x20\x7f,]|\p{Surrogate}/u.test(tag))) return null;
     const list = tags.length === 0 ? "" : ` L${tags.join(",")}`;
-    const line = `ms ${name[0]} ${data.length}${name[1]} F${flags} T${this.exptime(ttl)}${more}${list}\r\n`;
+    const line = `ms ${name[0]} ${Buffer.byteLength(value)}${name[1]} F${flags} T${this.exptime(ttl)}${more}${list}\r\n`;
     return Buffer.byteLength(line) <= limits.LINE ? line : null;
   }
 
