@@ -15,6 +15,7 @@ mod php;
 mod python;
 mod rails;
 mod rails_shop;
+mod wordpress;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -76,6 +76,15 @@ const FILES: &[(&str, &str)] = &[
     ("/usr/share/php/Illuminate/Events/autoload.php", "php-illuminate-events"),
 ];
 
+/// PHP's drivers, and the Debian package of each.
+const MODULES: &[(&str, &str)] = &[
+    ("pdo_pgsql", "php-pgsql"),
+    ("pdo_sqlite", "php-sqlite3"),
+    ("mysqli", "php-mysql"),
+    ("memcached", "php-memcached"),
+    ("memcache", "php-memcache"),
+];
+
 /// The servers that experiments compare with: a file of each, and its Debian package. Tests need not all of them.
 const PEERS: &[(&str, &str)] = &[
     ("/usr/bin/memcached", "memcached"),
@@ -109,13 +118,7 @@ pub(crate) fn install() -> Result<(), String> {
     if !venv_works() {
         missing.push("python3-venv");
     }
-    for (module, package) in
-        [("pdo_pgsql", "php-pgsql"), ("memcached", "php-memcached"), ("memcache", "php-memcache")]
-    {
-        if !php_has(module) {
-            missing.push(package);
-        }
-    }
+    missing.extend(MODULES.iter().filter(|(module, _)| !php_has(module)).map(|(_, package)| *package));
     if !missing.is_empty() {
         apt_install(&missing)?;
     }

@@ -31,6 +31,11 @@ const PACKAGES: &[Packages] = &[
     },
     Packages { name: "clients-php", pinned_by: "clients/php/tests/suites.txt", fetch: sources::fetch },
     Packages { name: "clients-ruby", pinned_by: "clients/ruby/test/suites.txt", fetch: sources::fetch },
+    Packages {
+        name: "wordpress",
+        pinned_by: "clients/php/tests/wordpress/packages.txt",
+        fetch: sources::unpack,
+    },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
     Packages {
         name: "clients-node-cache",
