@@ -12,6 +12,7 @@ mod node_shop;
 mod packages;
 mod perl;
 mod php;
+mod php_shop;
 mod python;
 mod rails;
 mod rails_shop;
