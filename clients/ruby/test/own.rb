@@ -9,7 +9,7 @@ class OwnTest < Minitest::Test
   TABLE = "own"
 
   def store(location = Place.location, **options)
-    ActiveSupport::Cache.lookup_store(:sqlcached_store, location, { table: self.class::TABLE, log: method(:noted) }.merge(options))
+    ActiveSupport::Cache.lookup_store(:sqlcached_store, location, { table: self.class::TABLE, log: method(:noted), **Place::PATIENT }.merge(options))
   end
 
   def setup
