@@ -54,6 +54,8 @@ export class Daemon {
 
   endNow(signal) {
     this.isRunning = false;
+    this.client?.disconnect();
+    this.client = undefined;
     return new Promise((resolve) => {
       this.process.once("exit", resolve);
       this.process.kill(signal);
@@ -72,10 +74,12 @@ export class Daemon {
     if (this.relay) console.log(`${this.relay.restarts} restarts`);
   }
 
-  /** The rows of a statement, or how many it changed. */
-  async sql(text, ...parameters) {
-    this.client ??= new Client({ location: `127.0.0.1:${this.port}`, timeout: 60_000, connectTimeout: 60_000 });
-    return this.client.sql(text, ...parameters);
+  /** The rows of a statement, or how many it changed. It restarts before or after that. */
+  sql(text, ...parameters) {
+    return this.alone(() => {
+      this.client ??= new Client({ location: `127.0.0.1:${this.port}`, timeout: 60_000, connectTimeout: 60_000 });
+      return this.client.sql(text, ...parameters);
+    });
   }
 
   /** Waits until a condition of the daemon's rows holds. */
