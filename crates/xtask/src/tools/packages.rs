@@ -36,10 +36,16 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "clients/php/tests/wordpress/packages.txt",
         fetch: sources::unpack,
     },
+    Packages { name: "clients-ruby", pinned_by: "clients/ruby/test/suites.txt", fetch: sources::fetch },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
     Packages {
         name: "clients-node-cache",
         pinned_by: "clients/node-cache/package-lock.json",
+        fetch: fetch_node,
+    },
+    Packages {
+        name: "clients-node-next",
+        pinned_by: "clients/node-cache/test/next-app/package-lock.json",
         fetch: fetch_node,
     },
     Packages {
@@ -48,11 +54,6 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_python,
     },
     Packages { name: "console", pinned_by: "tests/drivers/console/package-lock.json", fetch: fetch_node },
-    Packages {
-        name: "clients-node-next",
-        pinned_by: "clients/node-cache/test/next-app/package-lock.json",
-        fetch: fetch_node,
-    },
     Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
     Packages { name: "nats", pinned_by: "tests/drivers/nats/requirements.txt", fetch: fetch_python },
     Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
