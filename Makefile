@@ -140,7 +140,7 @@ install-client:
 	cargo xtask install-client $(PREFIX) $(DESTDIR)
 
 # Builds what users install, into target/packages: the daemon as a Debian package, an archive and an image for containers;
-# wheels for Python, Django and dogpile.cache, npm packages, the Composer package, archives of the C library and of the
+# wheels for Python, Django and dogpile.cache, npm packages, the Composer package, the gem, archives of the C library and of the
 # Rust client (docs/install.md). ARGS='--only daemon' builds a part. It needs Rust, gcc, python3 with venv, npm, Composer.
 packages: rust
 	cargo xtask packages $(ARGS)

@@ -9,6 +9,7 @@
 
 mod client;
 mod daemon;
+mod relay;
 
 mod access;
 mod binary;

@@ -1,8 +1,13 @@
 "use strict";
 
+const { setTimeout: pause } = require("node:timers/promises");
 const { Connection, address } = require("./connection.js");
 const { UnavailableError } = require("./errors.js");
+const limits = require("./limits.js");
 const protocol = require("./protocol.js");
+
+/** Statements that do the same when they run twice. */
+const TWICE = /^\s*(SELECT|DELETE|REPLACE|TRUNCATE|CREATE (TABLE|INDEX) IF NOT EXISTS)\b/i;
 
 const NAMES = ["location", "user", "password", "tls", "timeout", "connectTimeout"];
 
@@ -27,26 +32,42 @@ class Client {
     this.begin = begin;
     this.connecting = null;
     this.current = null;
-  }
-
-  /** Runs a statement: its rows, or the number of rows that it changed. Parameters are `?`. */
-  sql(text, ...parameters) {
-    return this.ask(protocol.statement(text, parameters), protocol.rows);
+    this.isAway = false;
   }
 
   /**
-   * Sends a request; what the function that `reader` makes reads of its answer. A connection that had died is replaced;
-   * with `again` off the command is not sent twice.
+   * Runs a statement: its rows, or the number of rows that it changed. Parameters are `?`. What does the same when it runs
+   * twice is sent again to a daemon that restarts; of another statement the error is told, as it may have run.
+   */
+  sql(text, ...parameters) {
+    return this.ask(protocol.statement(text, parameters), protocol.rows, TWICE.test(text));
+  }
+
+  /**
+   * Sends a request; what the function that `reader` makes reads of its answer. A connection that had died is replaced at
+   * once, and to a daemon that restarts it is sent again after pauses. With `again` off it is not sent twice.
    */
   async ask(request, reader, again = true) {
-    const connection = await this.connection();
-    const answered = connection.answered;
-    try {
-      return await connection.ask(request, reader());
-    } catch (error) {
-      if (!(error instanceof UnavailableError && again && answered && connection.closed)) throw error;
+    // A daemon that is known to be away costs nobody a pause.
+    const pauses = this.isAway ? [] : [0, ...limits.RETRIES];
+    for (let isSent = false, isOld = false; ; ) {
+      try {
+        const connection = this.current?.closed === null ? this.current : await this.connection();
+        [isSent, isOld] = [true, connection.answered];
+        const answer = await connection.ask(request, reader());
+        this.isAway = false;
+        return answer;
+      } catch (error) {
+        if (!(error instanceof UnavailableError && error.isBrief && (again || !isSent))) throw error;
+        // The first pause is for a connection that had died while nobody used it.
+        if (pauses[0] === 0 && !isOld) pauses.shift();
+        if (pauses.length === 0) {
+          this.isAway = true;
+          throw error;
+        }
+        await pause(pauses.shift());
+      }
     }
-    return (await this.connection()).ask(request, reader());
   }
 
   connection() {

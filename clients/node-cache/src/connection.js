@@ -18,6 +18,7 @@ class Connection {
     this.isOpen = false;
     this.answered = false;
     this.waiting = [];
+    this.outgoing = [];
     this.chunks = Buffer.alloc(0);
     this.at = 0;
     // What came while a large block is not complete: it is joined once.
@@ -41,8 +42,8 @@ class Connection {
         resolve(this);
       });
       this.socket.on("data", (data) => this.received(data));
-      this.socket.on("error", (error) => this.end(error.message || error.code));
-      this.socket.on("close", () => this.end("the connection was closed"));
+      this.socket.on("error", (error) => this.end(error.message || error.code, true));
+      this.socket.on("close", () => this.end("the connection was closed", true));
       // Of a stream that is open already nobody hears this any more.
       this.unopened = reject;
     });
@@ -60,10 +61,10 @@ class Connection {
     });
   }
 
-  /** Ends the connection; all who wait for it or for an answer learn it. */
-  end(why) {
+  /** Ends the connection; all who wait for it or for an answer learn it, and whether the daemon may be back soon. */
+  end(why, isBrief = false) {
     if (this.closed) return;
-    this.closed = why instanceof SqlcachedError ? why : new UnavailableError(`${this.options.location}: ${why}`);
+    this.closed = why instanceof SqlcachedError ? why : new UnavailableError(`${this.options.location}: ${why}`, isBrief);
     this.socket.destroy();
     this.unopened(this.closed);
     for (const each of this.waiting.splice(0)) each.reject(this.closed);
@@ -76,8 +77,22 @@ class Connection {
       if (this.waiting.length >= limits.WAITING) return reject(new UnavailableError("too many requests wait for an answer"));
       if (this.waiting.length === 0) this.socket.ref();
       this.waiting.push({ read, resolve, reject });
-      this.socket.write(request);
+      if (this.outgoing.length === 0) process.nextTick(() => this.flush());
+      this.outgoing.push(request);
     });
+  }
+
+  /** Sends all that was asked in this turn by one call of the kernel. */
+  flush() {
+    const requests = this.outgoing.splice(0);
+    if (this.closed) return;
+    if (requests.every((request) => typeof request === "string")) {
+      this.socket.write(requests.join(""));
+      return;
+    }
+    this.socket.cork();
+    for (const request of requests) this.socket.write(request);
+    this.socket.uncork();
   }
 
   received(data) {

@@ -9,7 +9,13 @@ class SqlcachedError extends Error {
 }
 
 /** The daemon cannot be reached, or did not answer in time. */
-class UnavailableError extends SqlcachedError {}
+class UnavailableError extends SqlcachedError {
+  /** `isBrief`: the connection ended, so that a daemon which only restarts answers soon. */
+  constructor(message, isBrief = false) {
+    super(message);
+    this.isBrief = isBrief;
+  }
+}
 
 /** The daemon refused a command: a value that is too large, a row that a constraint forbids. */
 class RefusedError extends SqlcachedError {}

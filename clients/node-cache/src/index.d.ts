@@ -25,6 +25,35 @@ export class Client {
   disconnect(): Promise<void>;
 }
 
+export interface CacheOptions extends ConnectionOptions {
+  /** `cache` by default. */
+  table?: string;
+  /** Options of the table: `ttl`, `max_memory`, `min_memory`, `max_rows`, ... They count when it is made. */
+  options?: Record<string, string | number | boolean>;
+  /** Is called at most once a minute while the daemon is away; by default Node prints a warning. */
+  onError?: (error: Error) => void;
+}
+
+export interface ValueOptions {
+  /** Milliseconds; without it there is no deadline. */
+  ttl?: number;
+  /** Names by which `invalidateTags` removes the value. */
+  tags?: string[];
+}
+
+/** Values by key with tags, without a framework: text, bytes, or what JSON can hold. */
+export class Cache {
+  constructor(options?: string | CacheOptions);
+  get(key: string): Promise<any>;
+  set(key: string, value: unknown, options?: ValueOptions): Promise<boolean>;
+  delete(key: string): Promise<boolean>;
+  /** The value, or what `make` makes of it. Of all who ask at once, in all processes, one makes it and the others wait. */
+  getOrSet<Value>(key: string, make: () => Value | Promise<Value>, options?: ValueOptions): Promise<Value>;
+  /** Removes all values with one of these tags; how many. With `soft` they become stale. */
+  invalidateTags(tags: string[], options?: { soft?: boolean }): Promise<number>;
+  disconnect(): Promise<void>;
+}
+
 export class SqlcachedError extends Error {}
 /** The daemon cannot be reached, or did not answer in time. */
 export class UnavailableError extends SqlcachedError {}

@@ -1,6 +1,7 @@
 "use strict";
 
+const { Cache } = require("./cache.js");
 const { Client } = require("./client.js");
 const { SqlcachedError, UnavailableError, RefusedError, StatementError } = require("./errors.js");
 
-module.exports = { Client, SqlcachedError, UnavailableError, RefusedError, StatementError };
+module.exports = { Cache, Client, SqlcachedError, UnavailableError, RefusedError, StatementError };

@@ -1,3 +1,3 @@
 import all from "./index.js";
 
-export const { Client, SqlcachedError, UnavailableError, RefusedError, StatementError } = all;
+export const { Cache, Client, SqlcachedError, UnavailableError, RefusedError, StatementError } = all;

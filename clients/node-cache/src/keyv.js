@@ -2,11 +2,8 @@
 
 const { AsyncLocalStorage } = require("node:async_hooks");
 const { EventEmitter } = require("node:events");
-const { SqlcachedError } = require("./errors.js");
-const { Table, key: keyOf, valueOf } = require("./table.js");
-
-/** Milliseconds between two errors of a daemon that is away, which fails thousands of times a second. */
-const TELL_EVERY = 60_000;
+const { Notices } = require("./notices.js");
+const { Table } = require("./table.js");
 
 /**
  * A store for Keyv, and so for cache-manager and cacheable. While the daemon is away a read is a miss and a write is
@@ -24,11 +21,11 @@ class KeyvSqlcached extends EventEmitter {
     this.opts = { dialect: "postgres", url: `sqlcached://${this.table.client.options.location}` };
     this.namespace = undefined;
     this.tags = new AsyncLocalStorage();
-    this.told = -Infinity;
+    this.notices = new Notices((error) => this.listenerCount("error") > 0 && this.emit("error", error));
   }
 
   async get(key) {
-    return this.attempt(() => this.table.get(key), undefined);
+    return this.notices.attempt(() => this.table.get(key), undefined);
   }
 
   getMany(keys) {
@@ -44,7 +41,7 @@ class KeyvSqlcached extends EventEmitter {
       await this.delete(key);
       return true;
     }
-    return this.attempt(() => this.table.set(key, data, ttl || undefined, tags), false);
+    return this.notices.attempt(() => this.table.set(key, data, ttl || undefined, tags), false);
   }
 
   setMany(entries) {
@@ -52,7 +49,7 @@ class KeyvSqlcached extends EventEmitter {
   }
 
   async delete(key) {
-    return this.attempt(() => this.table.delete(key), false);
+    return this.notices.attempt(() => this.table.delete(key), false);
   }
 
   async deleteMany(keys) {
@@ -61,7 +58,7 @@ class KeyvSqlcached extends EventEmitter {
 
   /** Removes the values of this namespace; without one it empties the table. */
   async clear() {
-    await this.attempt(() => this.table.deletePrefix(this.namespace ? `${this.namespace}:` : ""), 0);
+    await this.notices.attempt(() => this.table.deletePrefix(this.namespace ? `${this.namespace}:` : ""), 0);
   }
 
   async has(key) {
@@ -74,10 +71,7 @@ class KeyvSqlcached extends EventEmitter {
 
   /** The keys and values of a namespace. */
   async *iterator(namespace) {
-    const prefix = namespace ? `${namespace}:` : "";
-    for (let last = null, rows; (rows = await this.table.page(prefix, last)).length > 0; last = rows.at(-1).key) {
-      for (const row of rows) yield [keyOf(row.key), valueOf(row)];
-    }
+    yield* this.table.entries(namespace ? `${namespace}:` : "");
   }
 
   disconnect() {
@@ -97,20 +91,6 @@ class KeyvSqlcached extends EventEmitter {
    */
   invalidateTags(tags, { soft = false } = {}) {
     return this.table.deleteTags(tags, soft);
-  }
-
-  async attempt(work, answer) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof SqlcachedError)) throw error;
-      const now = performance.now();
-      if (now - this.told >= TELL_EVERY && this.listenerCount("error") > 0) {
-        this.told = now;
-        this.emit("error", error);
-      }
-      return answer;
-    }
   }
 }
 

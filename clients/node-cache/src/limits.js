@@ -20,10 +20,27 @@ module.exports = {
   TTL: 31_557_600_000,
   /** Removals that wait for a daemon that is away. Beyond them the table is emptied instead. */
   PENDING: 1_000,
-  /** Pauses in milliseconds before a removal is sent again: a daemon that restarts is back within that time. */
-  RETRIES: [50, 250],
+  /** The same of sessions, none of which may end without a reason. */
+  PENDING_SESSIONS: 100_000,
+  /** Pauses in milliseconds before a request is sent again: a daemon that restarts is back within that time. */
+  RETRIES: [50, 250, 700, 2_000],
   /** Milliseconds between two attempts to send what waits. */
   RETRY: 1_000,
+  /** Milliseconds between two warnings of a daemon that is away, which fails thousands of times a second. */
+  WARNING: 60_000,
+  /** Seconds for which a missing value is reserved for the one who makes it. */
+  LEASE: 30,
+  /** Milliseconds that others wait for it. Then each makes the value for itself. */
+  LEASE_WAIT: 10_000,
+  /** Milliseconds between two looks of one who waits: short at first, as most values are made fast. */
+  PAUSE_MIN: 2,
+  PAUSE_MAX: 50,
+  /** Seconds that an entry of Next lives at most, which are Next's own year. */
+  YEAR: 31_536_000,
+  /** Seconds that the time of a tag is kept, which no entry outlives. */
+  TAG_YEAR: 31_622_400,
+  /** Entries of Next that are made at once, as far as their beginning is known. */
+  BEGUN: 10_000,
   /** Rows of one page of an iterator: few enough for a result, many enough to cost little each. */
   PAGE: 100,
 };

@@ -11,6 +11,11 @@ function statement(text, parameters) {
   return Buffer.concat([Buffer.from(`sqlp ${body.length} ${array.length}\r\n`), body, LINE_END, array, LINE_END]);
 }
 
+/** The request that stores a value: its line, and the value. Half a surrogate pair is replaced, as UTF-8 has none. */
+function storing(line, value) {
+  return typeof value === "string" ? `${line}${value}\r\n` : Buffer.concat([Buffer.from(line), value, LINE_END]);
+}
+
 const LINE_END = Buffer.from("\r\n");
 
 /** Reads the answer of a statement: rows, or how many were changed. */
@@ -48,7 +53,18 @@ function item() {
     if (data === undefined) return undefined;
     const said = {};
     for (const word of head.slice(2)) said[word[0]] = word.slice(1);
-    return { data, flags: Number(said.f || 0), cas: said.c || "0", stale: "X" in said };
+    return { data, flags: Number(said.f || 0), cas: said.c || "0", stale: "X" in said, won: "W" in said };
+  };
+}
+
+/** Reads the answer of `ms` with `c`: the version that was stored; null if it was not. */
+function version() {
+  return (connection) => {
+    const line = connection.line();
+    if (line === undefined) return undefined;
+    if (line.startsWith("HD c")) return line.slice(4);
+    if (/^(NS|EX|NF)/.test(line)) return null;
+    throw refused(line);
   };
 }
 
@@ -77,4 +93,4 @@ function named(key) {
   return /[\x00-\x20\x7f]/.test(key) ? [Buffer.from(key).toString("base64"), " b"] : [key, ""];
 }
 
-module.exports = { statement, rows, item, done, exactly, named };
+module.exports = { statement, storing, rows, item, version, done, exactly, named };

@@ -1,6 +1,5 @@
 "use strict";
 
-const { setTimeout: pause } = require("node:timers/promises");
 const { SqlcachedError, UnavailableError } = require("./errors.js");
 const limits = require("./limits.js");
 
@@ -10,12 +9,18 @@ const limits = require("./limits.js");
  */
 class Removals {
   /** `run` runs a statement; `all` removes all rows, where there are too many removals to keep. */
-  constructor(run, all) {
+  constructor(run, all, most = limits.PENDING) {
     this.run = run;
     this.all = all;
+    this.most = most;
     this.waiting = [];
     this.tried = 0;
     this.sending = null;
+  }
+
+  /** Whether rows may be read at once. */
+  get isEmpty() {
+    return this.waiting.length === 0;
   }
 
   /** Whether nothing waits. What waits is sent now, at most once in a second. */
@@ -45,27 +50,19 @@ class Removals {
     }
   }
 
-  /** Sends a removal; how many rows. To a daemon that restarts it is sent again. */
+  /** Sends a removal; how many rows. What cannot be sent is kept, and the error is the caller's. */
   async send(text, parameters) {
-    // Where others wait already, the daemon was away a moment ago.
-    const pauses = this.waiting.length === 0 ? [...limits.RETRIES] : [];
-    for (;;) {
-      try {
-        return await this.run(text, parameters);
-      } catch (error) {
-        if (!(error instanceof UnavailableError)) throw error;
-        if (pauses.length === 0) {
-          this.keep(text, parameters);
-          throw error;
-        }
-        await pause(pauses.shift());
-      }
+    try {
+      return await this.run(text, parameters);
+    } catch (error) {
+      if (error instanceof UnavailableError) this.keep(text, parameters);
+      throw error;
     }
   }
 
   /** Keeps a removal that cannot be sent. */
   keep(text, parameters) {
-    if (this.waiting.length < limits.PENDING) this.waiting.push([text, parameters]);
+    if (this.waiting.length < this.most) this.waiting.push([text, parameters]);
     else this.waiting = [[this.all, []]];
   }
 }

@@ -1,67 +1,23 @@
 /** Tests of this package beside Keyv's own. */
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { after, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { createRequire } from "node:module";
 import Keyv from "keyv";
 import { Client, RefusedError, UnavailableError } from "../src/index.mjs";
 import { KeyvSqlcached } from "../src/keyv.mjs";
-
-/** A daemon of the tests' own, which is killed and started again with its rows. */
-class Daemon {
-  constructor() {
-    this.folder = mkdtempSync("/dev/shm/sqlcached-node-");
-  }
-
-  async start(...flags) {
-    this.port ??= await freePort();
-    const own = ["-p", this.port, "-s", "none", "--arena", `${this.folder}/arena`, "--sql-port", "0", "--http-port", "0"];
-    this.process = spawn(process.env.SQLCACHED_PROGRAM, [...own, ...flags].map(String), { stdio: "ignore" });
-    for (let left = 2_000; left > 0 && !(await this.serves()); left--) await pause(5);
-  }
-
-  serves() {
-    return new Promise((resolve) => {
-      const socket = net.connect(this.port, "127.0.0.1", () => socket.end(() => resolve(true)));
-      socket.on("error", () => resolve(false));
-    });
-  }
-
-  kill() {
-    return new Promise((resolve) => {
-      this.process.once("exit", resolve);
-      this.process.kill("SIGKILL");
-    });
-  }
-
-  get location() {
-    return `127.0.0.1:${this.port}`;
-  }
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const server = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
-}
+import { Daemon, isLeft } from "./daemon.mjs";
 
 const daemon = new Daemon();
 before(() => daemon.start());
-after(async () => {
-  await daemon.kill();
-  rmSync(daemon.folder, { recursive: true });
-});
+after(() => daemon.end());
 
-const count = async (table) => (await new Client(daemon.location).sql(`SELECT count(*) AS n FROM ${table}`))[0].n;
+const count = async (table) => (await daemon.sql(`SELECT count(*) AS n FROM ${table}`))[0].n;
 
 test("any key", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "keys" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "keys" });
   const keys = ["a", " ", "\0", "a\0b", "a\x1b0000b", "\ud800", "ä", "\u{10ffff}", "a\r\nmg b v\r\n", "'", '"', "%", "k".repeat(245),
     "k".repeat(246), "ä".repeat(200), "k".repeat(2_000), "\0".repeat(500)]; // prettier-ignore
   for (const key of keys) {
@@ -85,18 +41,18 @@ test("any key", async () => {
 });
 
 test("an iterator goes over many pages", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "pages" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "pages" });
   const keyv = new Keyv({ store, namespace: "n" });
   const names = Array.from({ length: 345 }, (_, number) => `k${number}`);
   await Promise.all(names.map((name) => keyv.set(name, name)));
-  await new Keyv({ store: new KeyvSqlcached({ location: daemon.location, table: "pages" }), namespace: "n!" }).set("other", 1);
+  await new Keyv({ store: new KeyvSqlcached({ ...daemon.at, table: "pages" }), namespace: "n!" }).set("other", 1);
   const found = [];
   for await (const [key, value] of keyv.iterator()) found.push(key === value && key);
   assert.deepEqual(found.sort(), names.sort());
 });
 
 test("any tag", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "tags" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "tags" });
   for (const tag of ["a", "", " ", "a,b", '"', "{}", "\\", "NULL", "\0", "\ud800", "ä", "t".repeat(3_000)]) {
     for (const key of ["k", "k".repeat(400)]) {
       await store.set(key, "value", undefined, [tag, "more"]);
@@ -108,7 +64,7 @@ test("any tag", async () => {
 });
 
 test("what Keyv stores within a call has its tags, and nothing is left behind", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "tagged" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "tagged" });
   const keyv = new Keyv({ store });
   await Promise.all(
     Array.from({ length: 10_000 }, (_, number) =>
@@ -123,7 +79,7 @@ test("what Keyv stores within a call has its tags, and nothing is left behind", 
 });
 
 test("a soft invalidation", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "soft" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "soft" });
   await store.set("a", "old", undefined, ["t"]);
   assert.equal(await store.invalidateTags(["t"], { soft: true }), 1);
   assert.equal(await store.get("a"), undefined);
@@ -132,7 +88,7 @@ test("a soft invalidation", async () => {
 });
 
 test("times to live", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "times" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "times" });
   for (const ttl of [undefined, null, 0, 1, 1_000, 2_592_000_000, 2_592_001_000, 4e12, Number.MAX_SAFE_INTEGER]) {
     for (const tags of [[], ["a tag"]]) {
       assert.equal(await store.set("a", "value", ttl, tags), true, String(ttl));
@@ -140,13 +96,13 @@ test("times to live", async () => {
     }
   }
   await store.set("a", "value", 600_000);
-  assert.equal((await new Client(daemon.location).sql("SELECT _ttl FROM times"))[0]._ttl, 600);
+  assert.ok(isLeft((await daemon.sql("SELECT _ttl FROM times"))[0]._ttl, 600));
   await store.set("a", "value", -1);
   assert.equal(await store.get("a"), undefined);
 });
 
 test("while the daemon is away a read is a miss and a write is false", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "away" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "away" });
   const errors = [];
   store.on("error", (error) => errors.push(error));
   const keyv = new Keyv({ store });
@@ -167,7 +123,7 @@ test("while the daemon is away a read is a miss and a write is false", async () 
 });
 
 test("what could not be removed is not read", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "kept" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "kept" });
   await store.set("a", "old", undefined, ["t"]);
   await store.set("b", "good");
   await daemon.kill();
@@ -180,7 +136,7 @@ test("what could not be removed is not read", async () => {
 });
 
 test("an invalidation is sent again to a daemon that restarts", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "again" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "again" });
   await store.set("a", "old", undefined, ["t"]);
   await daemon.kill();
   const removed = store.invalidateTags(["t"]);
@@ -191,7 +147,7 @@ test("an invalidation is sent again to a daemon that restarts", async () => {
 });
 
 test("a restart between two calls is not seen, and a cold one makes the tables again", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "restart" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "restart" });
   await store.set("a", "value");
   await daemon.kill();
   await daemon.start();
@@ -200,13 +156,13 @@ test("a restart between two calls is not seen, and a cold one makes the tables a
   await daemon.start("--cold");
   assert.equal(await store.set("a", "value", undefined, ["t"]), true);
   assert.equal(await store.invalidateTags(["t"]), 1);
-  await new Client(daemon.location).sql("DROP TABLE restart");
+  await daemon.sql("DROP TABLE restart");
   assert.equal(await store.invalidateTags(["t"]), 0);
 });
 
 test("a table that is not of this cache", async () => {
-  await new Client(daemon.location).sql("CREATE TABLE strange (id INT PRIMARY KEY)");
-  const store = new KeyvSqlcached({ location: daemon.location, table: "strange" });
+  await daemon.sql("CREATE TABLE strange (id INT PRIMARY KEY)");
+  const store = new KeyvSqlcached({ ...daemon.at, table: "strange" });
   assert.equal(await store.set("a", "value"), false);
   await assert.rejects(store.invalidateTags(["t"]), RefusedError);
   for (const name of ["", "a b", 'a"', "a\n"]) assert.throws(() => new KeyvSqlcached({ table: name }), TypeError);
@@ -214,7 +170,7 @@ test("a table that is not of this cache", async () => {
 });
 
 test("values that are too large are refused, and the connection goes on", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "large" });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "large" });
   const large = "x".repeat(1_000_000);
   const values = await Promise.all([store.set("a", "x".repeat(3 << 20)), store.set("b", large), store.get("c"), store.get("b")]);
   assert.deepEqual(values, [false, true, undefined, large]);
@@ -237,7 +193,7 @@ test("answers that are none", async () => {
 
 /** A program that was busy for a second while it connected took the daemon for away: its timers come before what it received. */
 test("a program that is busy", async () => {
-  const store = new KeyvSqlcached({ location: daemon.location, table: "busy", connectTimeout: 100 });
+  const store = new KeyvSqlcached({ ...daemon.at, table: "busy", connectTimeout: 100 });
   for (let round = 0; round < 3; round++) {
     const stored = store.set("a", "value");
     const end = performance.now() + 250;
@@ -278,8 +234,7 @@ test("a daemon that asks for a password, and speaks TLS", async () => {
       await assert.rejects(client.sql("SELECT 1"), /./, JSON.stringify(Object.keys(options)));
     }
   } finally {
-    await secure.kill();
-    rmSync(secure.folder, { recursive: true });
+    await secure.end();
   }
 });
 

@@ -37,6 +37,7 @@ final class Connection
      */
     public static function open(string $uri, Options $options, bool $persistent, array $context, ?\Closure $begin): self
     {
+        $again = true;
         while (true) {
             $stream = self::stream($uri, $options, $persistent, $context);
             $connection = new self($stream, (string) $options, $persistent);
@@ -56,6 +57,11 @@ final class Connection
                 });
             } catch (SqlcachedException $why) {
                 $connection->close();
+                // A daemon that restarts closes what it has not begun to serve.
+                if ($again && $why instanceof UnavailableException && !$why->late) {
+                    $again = false;
+                    continue;
+                }
                 throw $why;
             }
             return $connection;
@@ -178,7 +184,7 @@ final class Connection
     private function lost(): UnavailableException
     {
         $late = stream_get_meta_data($this->stream)['timed_out'];
-        return new UnavailableException($this->place . ': ' . ($late ? 'no answer in time' : 'the connection was closed'));
+        return new UnavailableException($this->place . ': ' . ($late ? 'no answer in time' : 'the connection was closed'), $late);
     }
 
     /** The error of an answer. */

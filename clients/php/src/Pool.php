@@ -173,6 +173,12 @@ final class Pool
         return $this->table->attempt(fn (): int|float|null => $this->table->add($key, $delta, $tags), null) ?? false;
     }
 
+    /** Adds to a number that is there, which does not fall below 0; false if there is none, or no daemon. */
+    public function adjust(string $key, int $delta): int|false
+    {
+        return $this->table->attempt(fn (): ?int => $this->table->adjust($key, $delta), null) ?? false;
+    }
+
     public function touch(string $key, ?int $ttl): bool
     {
         if ($ttl !== null && $ttl <= 0) {

@@ -388,13 +388,35 @@ final class Table
                 return null;
             }
             $number = $item->data + $delta;
-            $text = "UPDATE {$this->definition->quoted()} SET body = ?, _flags = ? WHERE key = ? AND _cas = CAST(? AS BIGINT)";
-            $parameters = [(string) $number, Values::INTEGER, Keys::text($key), $item->cas];
-            if ($this->written($key, fn (): int => $this->changed($text, $parameters, false)) > 0) {
+            if ($this->renumber($key, $number, $item->cas)) {
                 return $number;
             }
         }
         throw new Exception\RefusedException('other clients change the number all the time');
+    }
+
+    /** Adds to a number that is there, which does not fall below 0; what is no number counts as 0. */
+    public function adjust(string $key, int $delta): ?int
+    {
+        for ($attempt = 0; $attempt < Limits::ATTEMPTS; $attempt++) {
+            $item = $this->get($key);
+            if ($item === null) {
+                return null;
+            }
+            $number = (int) max(0, (is_numeric($item->data) ? $item->data + 0 : 0) + $delta);
+            if ($this->renumber($key, $number, $item->cas)) {
+                return $number;
+            }
+        }
+        throw new Exception\RefusedException('other clients change the number all the time');
+    }
+
+    /** Puts a number in the place of one version, which keeps its deadline and its tags. */
+    private function renumber(string $key, int|float $number, string $cas): bool
+    {
+        $text = "UPDATE {$this->definition->quoted()} SET body = ?, _flags = ? WHERE key = ? AND _cas = CAST(? AS BIGINT)";
+        $parameters = [(string) $number, Values::INTEGER, Keys::text($key), $cas];
+        return $this->written($key, fn (): int => $this->changed($text, $parameters, false)) > 0;
     }
 
     /** What the daemon adds by itself: numbers without a sign that are there. */

@@ -8,7 +8,7 @@ namespace Sqlcached\Cache\Tests;
 final class Daemon
 {
     /** Seconds for it to serve. It takes milliseconds; a loaded machine needs more. */
-    private const PATIENCE = 20.0;
+    private const PATIENCE = 60.0;
 
     public readonly int $port;
     public readonly int $sqlPort;
@@ -45,7 +45,7 @@ final class Daemon
      */
     public function options(array $more = []): array
     {
-        return $more + ['location' => "127.0.0.1:{$this->port}", 'state' => "{$this->folder}/state", 'log' => static fn () => null];
+        return $more + ['location' => "127.0.0.1:{$this->port}", 'state' => "{$this->folder}/state", 'log' => static fn () => null] + Place::PATIENCE;
     }
 
     public function start(string ...$flags): void
@@ -83,29 +83,10 @@ final class Daemon
         }
     }
 
-    /** Kills it, and starts it again after so many microseconds, while the test goes on. */
-    public function restartLater(int $pause): void
-    {
-        $this->kill();
-        $child = pcntl_fork();
-        if ($child === 0) {
-            usleep($pause);
-            $this->run();
-            // The daemon is not this child's: nothing of the test may run here.
-            $status = proc_get_status($this->process);
-            file_put_contents("{$this->folder}/pid", (string) $status['pid']);
-            posix_kill((int) getmypid(), SIGKILL);
-        }
-    }
-
     public function end(): void
     {
         $this->kill();
-        $pid = (int) @file_get_contents("{$this->folder}/pid");
-        if ($pid > 0) {
-            posix_kill($pid, SIGKILL);
-        }
-        foreach (array_merge(glob("{$this->folder}/state/*") ?: [], glob("{$this->folder}/arena*") ?: [], ["{$this->folder}/pid", "{$this->folder}/sock"]) as $file) {
+        foreach (array_merge(glob("{$this->folder}/state/*") ?: [], glob("{$this->folder}/arena*") ?: [], ["{$this->folder}/sock"]) as $file) {
             @unlink($file);
         }
         @rmdir("{$this->folder}/state");

@@ -9,6 +9,9 @@ use Sqlcached\Cache\Client;
 /** Where the tests find the daemon that `SQLCACHED_PORT` names, and a daemon of their own that they may kill. */
 final class Place
 {
+    /** Seconds that a call may take: tests run on loaded machines, and few of them are about time. */
+    public const PATIENCE = ['timeout' => 60, 'connect_timeout' => 20];
+
     public static function port(): string
     {
         return getenv('SQLCACHED_PORT') ?: throw new \LogicException('SQLCACHED_PORT names no daemon');
@@ -27,7 +30,7 @@ final class Place
      */
     public static function options(array $more = []): array
     {
-        return $more + ['location' => '127.0.0.1:' . self::port(), 'state' => self::state(), 'log' => static fn () => null];
+        return $more + ['location' => '127.0.0.1:' . self::port(), 'state' => self::state(), 'log' => static fn () => null] + self::PATIENCE;
     }
 
     /** Statements beside the caches'. */

@@ -103,6 +103,17 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 /// somebody with a wrong one.
 pub(crate) const PROOF_QUEUE: usize = 256;
 
+/// Before a password is checked that no idle processor was found for: a check takes a millisecond, and a client waits
+/// for seconds.
+pub(crate) const PROOF_REST: Duration = Duration::from_millis(100);
+
+/// So many times as long as a check took is the rest before the next: a flood takes a tenth of one processor from
+/// others.
+pub(crate) const PROOF_REST_SHARE: u32 = 9;
+
+/// Where a role asks for so many rounds that a check takes a second, the next client must not wait for ten.
+pub(crate) const PROOF_REST_MAX: Duration = Duration::from_secs(1);
+
 /// Connections that the kernel holds for the acceptor, by default; memcached's `-b`.
 pub const BACKLOG: i32 = 1_024;
 

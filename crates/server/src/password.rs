@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use engine::auth::{Certificate, Origin, Peer, Protocol};
+use engine::auth::{Authenticated, Certificate, Origin, Peer, Protocol};
 use engine::{Engine, Session, Tick};
 use memcache::binary;
 use memcache::login::{FAILURE, Form};
@@ -73,25 +73,36 @@ pub(crate) fn fail(form: Form, out: &mut Vec<u8>) {
 /// The session of somebody whose password was right before, and the answer: a microsecond's work.
 pub(crate) fn welcome(engine: &Engine, shown: &Shown, out: &mut Vec<u8>) -> Option<Session> {
     let is_known = engine.access.knows_memcached(&shown.role, &shown.password);
-    is_known.then(|| session_of(engine, shown, out)).flatten()
+    let who = is_known.then(|| proved(engine, shown)).flatten()?;
+    Some(let_in(engine, shown, &who, out))
+}
+
+/// Whom a password proves its client to be: a millisecond's work, of which nobody takes note.
+pub(crate) fn proved(engine: &Engine, shown: &Shown) -> Option<Authenticated> {
+    let Shown { role, password, origin, certificate, .. } = shown;
+    let certificate = certificate.as_ref();
+    let peer = Peer { origin, protocol: Protocol::Memcached, database: None, certificate };
+    engine.access.check_memcached(peer, role, password).ok()
 }
 
 /// The session of somebody whose password is right, and the answer.
-fn session_of(engine: &Engine, shown: &Shown, out: &mut Vec<u8>) -> Option<Session> {
-    let Shown { role, password, form, address, origin, certificate } = shown;
-    let certificate = certificate.as_ref();
-    let peer = Peer { origin, protocol: Protocol::Memcached, database: None, certificate };
-    let who = engine.access.check_memcached(peer, role, password).ok()?;
-    engine.access.forget_failures(*address);
+fn let_in(engine: &Engine, shown: &Shown, who: &Authenticated, out: &mut Vec<u8>) -> Session {
+    engine.access.forget_failures(shown.address);
     engine.access.note_password(true);
-    succeed(*form, out);
-    Some(Session::of(&who, &engine.access, *address, MEMCACHED))
+    succeed(shown.form, out);
+    Session::of(who, &engine.access, shown.address, MEMCACHED)
 }
 
-/// Checks a password and appends the answer: a millisecond's work.
-pub(crate) fn verdict(engine: &Engine, shown: &Shown, now: Tick, out: &mut Vec<u8>) -> Verdict {
-    if let Some(session) = session_of(engine, shown, out) {
-        return Verdict { session: Some(session), wait_ms: 0 };
+/// Takes note of what became of a password, and appends the answer.
+pub(crate) fn verdict(
+    engine: &Engine,
+    shown: &Shown,
+    who: Option<Authenticated>,
+    now: Tick,
+    out: &mut Vec<u8>,
+) -> Verdict {
+    if let Some(who) = who {
+        return Verdict { session: Some(let_in(engine, shown, &who, out)), wait_ms: 0 };
     }
     let Shown { role, form, address, .. } = shown;
     tracing::warn!(address = %Place(*address), role, "memcached client refused: authentication failure");

@@ -22,7 +22,7 @@ use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::ports::Ports;
-use crate::proofs::{self, Proofs};
+use crate::proofs::{self, Proofs, Queues};
 use crate::shared::Shared;
 use crate::sql_listener::{SqlAcceptor, SqlCall, SqlListener};
 use crate::sql_threads::{self, Statements, Work};
@@ -164,9 +164,7 @@ impl Server {
             rules: None,
             views: None,
         };
-        let (proofs, shown) = Proofs::queue();
-        let context = server.shared.engine.context();
-        server.threads.push(spawn("proofs".into(), move || proofs::run(context, &shown))?);
+        let proofs = server.start_proofs()?;
         server.open_http_listener(config, http_listeners, statements.clone())?;
         server.start_threads(config, polls, (statements, queue), &proofs, &workers_alive)?;
         server.open_sql_listener(sql_listeners, proofs, workers_alive)?;
@@ -274,6 +272,16 @@ impl Server {
             self.start_views()?;
         }
         Ok(())
+    }
+
+    /// Starts the threads that check passwords: the way to them.
+    fn start_proofs(&mut self) -> io::Result<Proofs> {
+        let (proofs, Queues { idle, late, end }) = Proofs::queue();
+        let context = self.shared.engine.context();
+        self.threads.push(spawn("proofs".into(), move || proofs::run(context, &idle))?);
+        let context = self.shared.engine.context();
+        self.threads.push(spawn("late-proofs".into(), move || proofs::run_late(context, &late, &end))?);
+        Ok(proofs)
     }
 
     fn start_views(&mut self) -> io::Result<()> {

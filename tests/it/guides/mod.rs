@@ -31,7 +31,14 @@ const PORTS: [&str; 11] =
 /// Packages that guides install with pip, Composer and npm, as `cargo xtask tools` fetched them.
 const PROGRAMS: [&str; 2] = ["target/drivers/python/bin", "target/drivers/nats/bin"];
 const PHP_PACKAGES: &str = "clients/php/tests/guides";
-const MODULES: [&str; 2] = ["target/drivers/memjs/node_modules", "target/drivers/node/node_modules"];
+const MODULES: [&str; 3] = [
+    "target/drivers/memjs/node_modules",
+    "target/drivers/node/node_modules",
+    "target/drivers/clients-node-cache/node_modules",
+];
+
+/// Our own package of Node, by the name that programs ask for.
+const OWN_MODULE: (&str, &str) = ("@sqlcached/cache", "clients/node-cache");
 
 /// A fenced block: where it begins, whether it follows another at once, its language, its text.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,6 +94,18 @@ impl Place {
         out + rest
     }
 
+    /// A folder of modules in which our package is found by its name.
+    fn own_modules(&self, root: &Path) -> PathBuf {
+        let (name, source) = OWN_MODULE;
+        let modules = self.folder.0.join("modules");
+        let package = modules.join(name);
+        if !package.exists() {
+            fs::create_dir_all(package.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(root.join(source), package).unwrap();
+        }
+        modules
+    }
+
     /// A program that knows nothing but this place.
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
@@ -99,10 +118,12 @@ impl Place {
             .env("PATH", std::env::join_paths(folders).unwrap())
             .env("PGUSER", "app")
             .env("LANG", "C.UTF-8");
-        command.env("NODE_PATH", std::env::join_paths(MODULES.map(|modules| root.join(modules))).unwrap());
+        let modules = MODULES.iter().map(|modules| root.join(modules)).chain([self.own_modules(&root)]);
+        command.env("NODE_PATH", std::env::join_paths(modules).unwrap());
         command.env("SQLCACHED_ARENA", "none").env("TMPDIR", &self.folder.0);
         // The jars that a project of Maven would have.
         command.env("CLASSPATH", crate::languages::java::packages());
+        command.env("RUBYLIB", root.join("clients/ruby/lib"));
         // What Composer would install is found on the path of includes. The colon stands for PHP's own settings.
         let php = root.join(PHP_PACKAGES);
         command.env("SQLCACHED_PHP_GUIDES", &php).env("PHP_INI_SCAN_DIR", format!(":{}", php.display()));
@@ -233,6 +254,16 @@ fn start_with_laravel() {
 }
 
 #[test]
+fn start_with_wordpress() {
+    follow("wordpress.md", 3);
+}
+
+#[test]
+fn what_fits_drupal() {
+    follow("drupal.md", 2);
+}
+
+#[test]
 fn start_with_node() {
     follow("node.md", 6);
 }
@@ -244,7 +275,7 @@ fn start_with_java() {
 
 #[test]
 fn start_with_rails() {
-    follow("rails.md", 3);
+    follow("rails.md", 5);
 }
 
 #[test]

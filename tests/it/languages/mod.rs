@@ -9,10 +9,15 @@ mod dogpile;
 pub(crate) mod java;
 mod node;
 mod node_cache;
+mod node_shop;
 mod packages;
 mod perl;
 mod php;
+mod php_shop;
 mod python;
+mod rails;
+mod rails_shop;
+mod wordpress;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,6 +110,7 @@ fn readmes_show_the_examples() {
         ("node-cache/README.md", "node-cache/example.mjs"),
         ("php/README.md", "php/example.php"),
         ("java/README.md", "java/Example.java"),
+        ("ruby/README.md", "ruby/example.rb"),
     ] {
         let read = |file: &str| std::fs::read_to_string(client(file)).unwrap();
         assert!(

@@ -175,6 +175,26 @@ fn the_composer_package() {
     assert_eq!(succeed(&example).0, HELLO);
 }
 
+/// The gem is installed without a network. Rails is Debian's.
+#[test]
+fn the_gem() {
+    let app = folder("gem-app");
+    let home = |command: &mut Command| {
+        command.current_dir(&app).env("HOME", &app).env("GEM_HOME", app.join("gems")).env_remove("RUBYLIB");
+    };
+    let mut gem = Command::new("gem");
+    gem.args(["install", "--local", "--no-document", "--silent"]).arg(package("sqlcached-", ".gem"));
+    home(&mut gem);
+    succeed(&gem);
+    assert!(!app.join("gems/gems/sqlcached-0.1.0/test").exists());
+    let daemon = Daemon::start(&[]);
+    let mut example = Command::new("ruby");
+    example.arg(client("ruby/example.rb"));
+    home(&mut example);
+    tell(&mut example, &daemon);
+    assert_eq!(succeed(&example).0, HELLO);
+}
+
 /// The stores for Node are installed without a network, and found by both kinds of modules.
 #[test]
 fn the_npm_package_of_stores() {
@@ -187,8 +207,16 @@ fn the_npm_package_of_stores() {
     assert!(!app.join("node_modules/@sqlcached/cache/test").exists());
     let daemon = Daemon::start(&[]);
     for (kind, load) in [
-        ("--input-type=commonjs", "const { KeyvSqlcached } = require('@sqlcached/cache/keyv');"),
-        ("--input-type=module", "import { KeyvSqlcached } from '@sqlcached/cache/keyv';"),
+        (
+            "--input-type=commonjs",
+            "const { KeyvSqlcached } = require('@sqlcached/cache/keyv'); require('@sqlcached/cache'); \
+             require('@sqlcached/cache/next'); require('@sqlcached/cache/unstorage');",
+        ),
+        (
+            "--input-type=module",
+            "import { KeyvSqlcached } from '@sqlcached/cache/keyv'; import '@sqlcached/cache'; \
+             import '@sqlcached/cache/next'; import '@sqlcached/cache/unstorage';",
+        ),
     ] {
         let script = "const store = new KeyvSqlcached(`127.0.0.1:${process.env.SQLCACHED_PORT}`); \
             store.set('a', 'hello', 1000, ['t']).then(() => store.get('a')).then(console.log);";

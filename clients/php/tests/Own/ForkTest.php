@@ -58,7 +58,8 @@ final class ForkTest extends TestCase
             posix_kill((int) getmypid(), SIGKILL);
         }
         try {
-            for ($round = 0; $round < 100; $round++) {
+            // On a busy machine the child may come late.
+            for ($round = 0, $end = microtime(true) + 60; $round < 100 || $handled === 0 && microtime(true) < $end; $round++) {
                 $this->assertSame(900_000, strlen((string) $cache->get('large')));
             }
         } finally {

@@ -25,7 +25,7 @@ final class PersistentTest extends TestCase
         $command = [PHP_BINARY, '-d', 'display_errors=0', '-S', "127.0.0.1:{$this->port}", dirname(__DIR__) . '/pages/index.php'];
         $environment = ['SQLCACHED_PORT' => (string) $this->daemon->port] + getenv();
         $this->server = proc_open($command, [['file', '/dev/null', 'r'], $null, $null], $pipes, null, $environment);
-        $end = microtime(true) + 20;
+        $end = microtime(true) + 60;
         while (($stream = @stream_socket_client("tcp://127.0.0.1:{$this->port}")) === false && microtime(true) < $end) {
             usleep(2_000);
         }

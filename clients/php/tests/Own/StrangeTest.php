@@ -80,7 +80,7 @@ final class StrangeTest extends TestCase
         } catch (UnavailableException $why) {
             $this->assertStringContainsString('no answer in time', $why->getMessage());
         }
-        $this->assertLessThan(3.0, microtime(true) - $begin);
+        $this->assertLessThan(30.0, microtime(true) - $begin);
     }
 
     public function testAServerThatStopsWithinAnAnswerIsAskedAgain(): void

@@ -2,6 +2,9 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use engine::auth::{Access, Roles, Rules};
@@ -161,30 +164,87 @@ fn listeners_make_room_for_each_other() {
     assert!(silent[0].next().unwrap().starts_with("E FATAL 08006"));
 }
 
+/// The role `slow` asks for so many rounds. Somebody who is trusted, and has logged in.
+fn slow_to_check(daemon: &Daemon, rounds: u32) -> Pg {
+    let rules = Rules::parse("host all app 127.0.0.0/8 trust\nhost all slow 127.0.0.0/8 password").unwrap();
+    let key = format!("{}=", "A".repeat(43));
+    let slow = format!("SCRAM-SHA-256${rounds}:c2FsdHNhbHQ=${key}:{key}");
+    let roles = format!("CREATE USER app SUPERUSER; CREATE USER slow PASSWORD '{slow}';");
+    let roles = Some(Roles::parse(&roles).unwrap());
+    daemon.engine.access.set(Access { rules, roles, ..Access::default() });
+    let mut pg = begun(daemon);
+    pg.until_ready();
+    pg
+}
+
+/// A client that has shown a wrong password of `slow`.
+fn show_wrong(daemon: &Daemon) -> Pg {
+    let mut pg = Pg::plain(daemon);
+    pg.send(&packet(3 << 16, b"user\0slow\0\0"));
+    assert_eq!(pg.next().as_deref(), Some("R"));
+    pg.send(&message(b'p', b"no\0"));
+    pg
+}
+
+/// How many were refused until now.
+fn refusals(operator: &mut Pg) -> usize {
+    let said = operator.ask("SELECT count(*) FROM sqlcached_refusals").swap_remove(1);
+    said.strip_prefix("D ").unwrap().parse().unwrap()
+}
+
 /// The check of a password takes processor time, here a fifth of a second, for the role asks for many rounds. The
 /// acceptor lets others in meanwhile.
 #[test]
 fn a_password_that_is_checked_holds_nobody_up() {
     let daemon = guarded(&both_listeners());
-    let rules = Rules::parse("host all app 127.0.0.0/8 trust\nhost all slow 127.0.0.0/8 password").unwrap();
-    let key = format!("{}=", "A".repeat(43));
-    let slow = format!("SCRAM-SHA-256$1000000:c2FsdHNhbHQ=${key}:{key}");
-    let roles = format!("CREATE USER app SUPERUSER; CREATE USER slow PASSWORD '{slow}';");
-    let roles = Some(Roles::parse(&roles).unwrap());
-    daemon.engine.access.set(Access { rules, roles, ..Access::default() });
-    let show = |_| {
-        let mut pg = Pg::plain(&daemon);
-        pg.send(&packet(3 << 16, b"user\0slow\0\0"));
-        assert_eq!(pg.next().as_deref(), Some("R"));
-        pg.send(&message(b'p', b"no\0"));
-        pg
-    };
-    let _slow: Vec<Pg> = (0..SLOW).map(show).collect();
-    let mut pg = begun(&daemon);
-    pg.until_ready();
+    let mut operator = slow_to_check(&daemon, 1_000_000);
+    let _slow: Vec<Pg> = (0..SLOW).map(|_| show_wrong(&daemon)).collect();
+    begun(&daemon).until_ready();
     // An acceptor that checks them itself has refused each before it greets the next.
-    let checked = pg.ask("SELECT count(*) FROM sqlcached_refusals").swap_remove(1);
-    assert!(checked.strip_prefix("D ").unwrap().parse::<usize>().unwrap() < SLOW - 1, "{checked}");
+    let refused = refusals(&mut operator);
+    assert!(refused < SLOW - 1, "{refused}");
+}
+
+/// Takes all processors, until it is dropped.
+struct Busy(Arc<AtomicBool>, Vec<JoinHandle<()>>);
+
+impl Busy {
+    /// With more threads than processors none is ever idle, also where other tests end meanwhile.
+    fn begin() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let spin = |ends: Arc<AtomicBool>| {
+            move || {
+                while !ends.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            }
+        };
+        let count = 2 * std::thread::available_parallelism().unwrap().get();
+        let threads = (0..count).map(|_| std::thread::spawn(spin(Arc::clone(&ends)))).collect();
+        Self(ends, threads)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        for thread in self.1.drain(..) {
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// Where no processor was idle, logins took longer than clients wait. This password takes so long to check that the
+/// thread which only has what nobody else wants would need minutes.
+#[test]
+fn passwords_are_checked_on_a_machine_without_an_idle_processor() {
+    let daemon = guarded(&both_listeners());
+    let mut operator = slow_to_check(&daemon, 500_000);
+    let _busy = Busy::begin();
+    let mut client = daemon.connect();
+    client.send(b"set login 0 0 7\r\nslow no\r\n");
+    let _slow = show_wrong(&daemon);
+    soon(|| refusals(&mut operator) == 2);
 }
 
 /// Failed logins take the time that nobody else wants.

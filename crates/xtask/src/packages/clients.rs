@@ -1,5 +1,5 @@
-//! What clients install: wheels, npm packages, a Composer package, a repository of Maven, archives of the C library and
-//! of the Rust client.
+//! What clients install: wheels, npm packages, a Composer package, a gem, a repository of Maven, archives of the C
+//! library and of the Rust client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ pub(super) fn build(into: &Path, debug: bool) -> Result<(), String> {
     PURE.iter().try_for_each(|name| pure_wheel(name, into))?;
     NODE.iter().try_for_each(|name| npm(name, into))?;
     composer(into)?;
+    gem(into)?;
     maven(into)?;
     library(into, debug)?;
     rust(into)
@@ -83,6 +84,14 @@ fn composer(into: &Path) -> Result<(), String> {
     succeed(composer.current_dir(root().join("clients/php")))?;
     let _ = fs::remove_dir_all(into.join("composer"));
     Ok(())
+}
+
+/// The gem. It has no native part.
+fn gem(into: &Path) -> Result<(), String> {
+    let name = format!("sqlcached-{}.gem", install::version()?);
+    let mut gem = Command::new("gem");
+    gem.args(["build", "--silent", "--output"]).arg(into.join(name)).arg("sqlcached.gemspec");
+    succeed(gem.current_dir(root().join("clients/ruby")))
 }
 
 /// The packages for Java, as a repository of Maven in an archive: jars with classes, sources and documentation, and the

@@ -61,13 +61,31 @@ const FILES: &[(&str, &str)] = &[
     ("/usr/share/rubygems-integration/all/specifications/dalli-3.0.6.gemspec", "ruby-dalli"),
     // Debian's updates change the version, and with it all other files.
     ("/var/lib/dpkg/info/ruby-activerecord.list", "ruby-activerecord"),
+    ("/var/lib/dpkg/info/ruby-actionpack.list", "ruby-actionpack"),
+    ("/var/lib/dpkg/info/ruby-railties.list", "ruby-railties"),
+    ("/var/lib/dpkg/info/ruby-minitest.list", "ruby-minitest"),
+    ("/var/lib/dpkg/info/ruby-mocha.list", "ruby-mocha"),
+    ("/var/lib/dpkg/info/ruby-sqlite3.list", "ruby-sqlite3"),
+    ("/usr/bin/puma", "puma"),
     ("/usr/share/rubygems-integration/3.1.0/specifications/pg-1.4.5.gemspec", "ruby-pg"),
     ("/usr/share/php/Psr/SimpleCache/autoload.php", "php-psr-simple-cache"),
     ("/usr/share/php/Cache/IntegrationTests/autoload.php", "php-cache-integration-tests"),
     ("/usr/share/php/Symfony/Component/Cache/autoload.php", "php-symfony-cache"),
+    ("/usr/share/php/Symfony/Component/HttpFoundation/autoload.php", "php-symfony-http-foundation"),
+    ("/usr/share/php/Symfony/Component/Routing/autoload.php", "php-symfony-routing"),
+    ("/usr/share/php/Twig/autoload.php", "php-twig"),
     ("/usr/share/php/Illuminate/Cache/autoload.php", "php-illuminate-cache"),
     ("/usr/share/php/Illuminate/Config/autoload.php", "php-illuminate-config"),
     ("/usr/share/php/Illuminate/Events/autoload.php", "php-illuminate-events"),
+];
+
+/// PHP's drivers, and the Debian package of each.
+const MODULES: &[(&str, &str)] = &[
+    ("pdo_pgsql", "php-pgsql"),
+    ("pdo_sqlite", "php-sqlite3"),
+    ("mysqli", "php-mysql"),
+    ("memcached", "php-memcached"),
+    ("memcache", "php-memcache"),
 ];
 
 /// The servers that experiments compare with: a file of each, and its Debian package. Tests need not all of them.
@@ -103,13 +121,7 @@ pub(crate) fn install() -> Result<(), String> {
     if !venv_works() {
         missing.push("python3-venv");
     }
-    for (module, package) in
-        [("pdo_pgsql", "php-pgsql"), ("memcached", "php-memcached"), ("memcache", "php-memcache")]
-    {
-        if !php_has(module) {
-            missing.push(package);
-        }
-    }
+    missing.extend(MODULES.iter().filter(|(module, _)| !php_has(module)).map(|(_, package)| *package));
     if !missing.is_empty() {
         apt_install(&missing)?;
     }
@@ -127,10 +139,11 @@ fn missing(programs: &'static [(&str, &str)]) -> impl Iterator<Item = &'static s
     programs.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package)
 }
 
-/// Makes sure of what builds clients' packages: an environment of Python with maturin, and Composer.
+/// Makes sure of what builds clients' packages: Python with maturin, Composer, Ruby's gem, and Maven.
 pub(crate) fn install_builders() -> Result<(), String> {
-    for (program, package) in [("composer", "composer"), ("javac", "default-jdk-headless"), ("mvn", "maven")]
-    {
+    let builders =
+        [("composer", "composer"), ("gem", "ruby"), ("javac", "default-jdk-headless"), ("mvn", "maven")];
+    for (program, package) in builders {
         if !on_path(program) {
             apt_install(&[package])?;
         }

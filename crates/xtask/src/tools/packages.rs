@@ -30,6 +30,13 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_django,
     },
     Packages { name: "clients-php", pinned_by: "clients/php/tests/suites.txt", fetch: sources::fetch },
+    Packages { name: "clients-ruby", pinned_by: "clients/ruby/test/suites.txt", fetch: sources::fetch },
+    Packages {
+        name: "wordpress",
+        pinned_by: "clients/php/tests/wordpress/packages.txt",
+        fetch: sources::unpack,
+    },
+    Packages { name: "clients-ruby", pinned_by: "clients/ruby/test/suites.txt", fetch: sources::fetch },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
     Packages {
         name: "clients-node-cache",
@@ -38,6 +45,11 @@ const PACKAGES: &[Packages] = &[
     },
     Packages { name: "clients-java", pinned_by: "clients/java/tests/pom.xml", fetch: fetch_java },
     Packages { name: "clients-java-build", pinned_by: "clients/java/pom.xml", fetch: fetch_maven },
+    Packages {
+        name: "clients-node-next",
+        pinned_by: "clients/node-cache/test/next-app/package-lock.json",
+        fetch: fetch_node,
+    },
     Packages {
         name: "bmemcached",
         pinned_by: "tests/drivers/bmemcached/requirements.txt",

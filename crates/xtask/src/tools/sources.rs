@@ -1,11 +1,11 @@
-//! Frameworks' own tests, which are in Debian's source packages only. They are fetched without a change of the
-//! machine's lists of packages, and need no root.
+//! Frameworks' own tests, which are in Debian's source packages only, and packages that are unpacked and not installed.
+//! They are fetched without a change of the machine's lists of packages, and need no root.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{as_root, run};
+use super::{as_root, quiet, run};
 
 /// Debian's own key: a list of ours names its key itself.
 const KEY: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -27,6 +27,33 @@ pub(super) fn fetch(pins: &Path, to: &Path) -> Result<(), String> {
         unpacked(&place, package, folder, &to.join(package))?;
     }
     fs::remove_dir_all(&place).map_err(explain)
+}
+
+/// Unpacks packages of Debian into a folder, without what they depend on: WordPress would bring a web server.
+pub(super) fn unpack(pins: &Path, to: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(pins).map_err(|error| format!("{}: {error}", pins.display()))?;
+    for package in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut download = Command::new("apt-get");
+        download.args(["-qq", "-o", "APT::Sandbox::User=root", "download", package]).current_dir(to);
+        if !quiet(&mut download) {
+            // The package lists of a fresh machine are empty or old.
+            run(as_root().args(["apt-get", "update", "-qq"]))?;
+            run(&mut download)?;
+        }
+        let archive = archive_of(package, to)?;
+        run(Command::new("dpkg").arg("-x").arg(&archive).arg(to))?;
+        fs::remove_file(&archive).map_err(|error| format!("{}: {error}", archive.display()))?;
+    }
+    Ok(())
+}
+
+/// The package that was downloaded into a folder.
+fn archive_of(package: &str, folder: &Path) -> Result<PathBuf, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let begin = format!("{package}_");
+    let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let name = names.find(|name| name.starts_with(&begin) && name.ends_with(".deb"));
+    Ok(folder.join(name.ok_or_else(|| format!("{package}: nothing was fetched"))?))
 }
 
 /// The lines of the source packages beside the packages that this machine installs from Debian.

@@ -1,0 +1,2 @@
+export * from "./keyv.js";
+export { KeyvSqlcached as default } from "./keyv.js";

@@ -1,0 +1,3 @@
+import next from "./next.js";
+
+export const { cacheHandler, cacheHandlers } = next;

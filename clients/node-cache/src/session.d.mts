@@ -1,0 +1,2 @@
+export * from "./session.js";
+export { SessionStore as default } from "./session.js";

@@ -1,0 +1,4 @@
+import session from "./session.js";
+
+export const { SessionStore } = session;
+export default session.SessionStore;

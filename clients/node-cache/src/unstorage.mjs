@@ -1,0 +1,3 @@
+import sqlcached from "./unstorage.js";
+
+export default sqlcached;

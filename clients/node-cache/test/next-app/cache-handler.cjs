@@ -1,0 +1,3 @@
+const { cacheHandler } = require("../../src/next.js");
+
+module.exports = cacheHandler({ location: process.env.SQLCACHED });

@@ -1,0 +1,3 @@
+const { cacheHandlers } = require("../../src/next.js");
+
+module.exports = cacheHandlers({ location: process.env.SQLCACHED });

@@ -1,0 +1,5 @@
+# frozen_string_literal: true
+
+class Review < ActiveRecord::Base
+  belongs_to :product
+end
