@@ -33,11 +33,13 @@ final class Settings {
     }
 
     private String location() {
-        String named = get(LOCATION, null);
-        if (named != null) {
-            return named;
+        String own = properties.getProperty(LOCATION);
+        if (own != null) {
+            return own;
         }
-        return SCHEME.equals(uri.getScheme()) && uri.getAuthority() != null ? uri.getAuthority() : DEFAULT;
+        // The default URI has what the system's property says; another one is meant as it is.
+        boolean says = SCHEME.equals(uri.getScheme()) && uri.getAuthority() != null;
+        return says ? uri.getAuthority() : System.getProperty(LOCATION, DEFAULT);
     }
 
     Client client() {
