@@ -163,7 +163,7 @@ fn deletions_that_come_together_go_together() {
     let mut client = fill(&a);
     fill(&b);
     let before = figure(&a, "published");
-    let mut all: String = (1..=COUNT).map(|id| format!("delete page:{id}\r\n")).collect();
+    let mut all = (1..=COUNT).map(|id| format!("delete page:{id}\r\n")).collect::<Vec<_>>().concat();
     // Others in between are answered in their turn.
     all += "get page:1\r\ndelete page:1 noreply\r\nmd page:3\r\nmn\r\nget page:2\r\n";
     client.send(all.as_bytes());

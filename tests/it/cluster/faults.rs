@@ -153,7 +153,7 @@ fn an_outbox_that_is_full_tells_the_table() {
     let [a, b] = [cache(&nats), cache(&nats)];
     fill(&b);
     nats.kill();
-    let many: String = (11..10_100).map(|id| format!("delete page:{id} noreply\r\n")).collect();
+    let many = (11..10_100).map(|id| format!("delete page:{id} noreply\r\n")).collect::<Vec<_>>().concat();
     let mut client = a.daemon.connect();
     client.send(many.as_bytes());
     assert_eq!(client.ask("mn"), "MN");

@@ -28,7 +28,7 @@ fn write(ledger: &Ledger, sockets: &[std::path::PathBuf], mut random: fastrand::
         // One that somebody fills is left to him.
         let Some(versions) = ledger.raise(stripe) else { continue };
         let keys = stripe * STRIPE..(stripe + 1) * STRIPE;
-        let commands: String = keys.clone().map(|key| format!("delete page:{key}\r\n")).collect();
+        let commands = keys.clone().map(|key| format!("delete page:{key}\r\n")).collect::<Vec<_>>().concat();
         if !links[cache].send(&commands) {
             thread::sleep(Duration::from_millis(10));
             continue;

@@ -52,7 +52,8 @@ fn archive_of(package: &str, folder: &Path) -> Result<PathBuf, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let begin = format!("{package}_");
     let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let name = names.find(|name| name.starts_with(&begin) && name.ends_with(".deb"));
+    let name = names
+        .find(|name| name.starts_with(&begin) && Path::new(name).extension().is_some_and(|end| end == "deb"));
     Ok(folder.join(name.ok_or_else(|| format!("{package}: nothing was fetched"))?))
 }
 

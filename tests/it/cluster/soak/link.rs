@@ -58,7 +58,7 @@ impl Link {
 
     /// The rows of some keys, with their versions.
     pub(super) fn get(&mut self, keys: impl Iterator<Item = usize>) -> Option<Vec<(usize, u64)>> {
-        let names: String = keys.map(|key| format!(" page:{key}")).collect();
+        let names = keys.map(|key| format!(" page:{key}")).collect::<Vec<_>>().concat();
         if !self.send(&format!("get{names}\r\n")) {
             return None;
         }
