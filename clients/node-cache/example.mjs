@@ -1,5 +1,5 @@
 import Keyv from "keyv";
-import { KeyvSqlcached } from "@sqlcached/cache/keyv";
+import { KeyvSqlcached } from "sqlcached/keyv";
 
 const store = new KeyvSqlcached({ location: `127.0.0.1:${process.env.SQLCACHED_PORT ?? 11211}`, table: "pages" });
 const keyv = new Keyv({ store, ttl: 600_000 });

@@ -1,4 +1,4 @@
-const { Client } = require('sqlcached')
+const { Client } = require('@sqlcached/shared-memory')
 
 async function main() {
   const cache = new Client({ socket: process.env.SQLCACHED_SOCKET })

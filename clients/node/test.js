@@ -4,7 +4,7 @@
 const assert = require('node:assert/strict')
 const { before, test } = require('node:test')
 const { Worker, isMainThread } = require('node:worker_threads')
-const { Client } = require('sqlcached')
+const { Client } = require('@sqlcached/shared-memory')
 
 const socket = process.env.SQLCACHED_SOCKET
 const cache = new Client({ socket })
@@ -112,7 +112,7 @@ test('a wait holds up nobody', async () => {
 
 test('a worker has a client of its own', { skip: !isMainThread }, async () => {
   await cache.set('frag:8:w', 'seen')
-  const code = `const { parentPort } = require('node:worker_threads'), { Client } = require('sqlcached')
+  const code = `const { parentPort } = require('node:worker_threads'), { Client } = require('@sqlcached/shared-memory')
     parentPort.postMessage(String(new Client({ socket: process.env.SQLCACHED_SOCKET }).peek('frag:8:w')))`
   const answer = await new Promise((resolve, reject) => {
     const worker = new Worker(code, { eval: true })

@@ -1,6 +1,6 @@
 /** Where the cache is. */
-import { Cache } from "@sqlcached/cache";
-import { SessionStore } from "@sqlcached/cache/session";
+import { Cache } from "sqlcached";
+import { SessionStore } from "sqlcached/session";
 
 const location = process.env.SQLCACHED ?? "127.0.0.1:11211";
 

@@ -72,16 +72,16 @@ const keyvRedis = new Keyv({ store: new KeyvRedis(`redis://127.0.0.1:${redis.por
 const TAGS = ["product:17", "brand:3", "shop"];
 
 const CASES = [
-  ["get", "@sqlcached/cache", ours, (key) => cache.get(key)],
+  ["get", "sqlcached", ours, (key) => cache.get(key)],
   ["get", "ioredis", redis, (key) => ioredis.get(key)],
   ["get", "memjs", memcached, (key) => memcache.get(key)],
-  ["set", "@sqlcached/cache", ours, (key) => cache.set(key, VALUE, { ttl: 600_000 })],
+  ["set", "sqlcached", ours, (key) => cache.set(key, VALUE, { ttl: 600_000 })],
   ["set", "ioredis", redis, (key) => ioredis.set(key, VALUE, "EX", 600)],
   ["set", "memjs", memcached, (key) => memcache.set(key, VALUE, { expires: 600 })],
-  ["set, 3 tags", "@sqlcached/cache", ours, (key) => cache.set(key, VALUE, { ttl: 600_000, tags: TAGS })],
-  ["Keyv get", "@sqlcached/cache", ours, (key) => keyv.get(key)],
+  ["set, 3 tags", "sqlcached", ours, (key) => cache.set(key, VALUE, { ttl: 600_000, tags: TAGS })],
+  ["Keyv get", "sqlcached", ours, (key) => keyv.get(key)],
   ["Keyv get", "@keyv/redis", redis, (key) => keyvRedis.get(key)],
-  ["Keyv set", "@sqlcached/cache", ours, (key) => keyv.set(key, VALUE, 600_000)],
+  ["Keyv set", "sqlcached", ours, (key) => keyv.set(key, VALUE, 600_000)],
   ["Keyv set", "@keyv/redis", redis, (key) => keyvRedis.set(key, VALUE, 600_000)],
 ];
 

@@ -1,9 +1,9 @@
 // The same for a CommonJS program.
-import cache = require("@sqlcached/cache");
-import keyv = require("@sqlcached/cache/keyv");
-import next = require("@sqlcached/cache/next");
-import session = require("@sqlcached/cache/session");
-import sqlcached = require("@sqlcached/cache/unstorage");
+import cache = require("sqlcached");
+import keyv = require("sqlcached/keyv");
+import next = require("sqlcached/next");
+import session = require("sqlcached/session");
+import sqlcached = require("sqlcached/unstorage");
 
 const store = new keyv.KeyvSqlcached(new cache.Client("127.0.0.1:11211") instanceof Object ? {} : "127.0.0.1:11211");
 const sessions: session.SessionStore = new session.SessionStore();

@@ -2,11 +2,11 @@
 import expressSession from "express-session";
 import Keyv from "keyv";
 import { createStorage } from "unstorage";
-import { Cache, Client, StatementError, UnavailableError } from "@sqlcached/cache";
-import keyvDefault, { KeyvSqlcached } from "@sqlcached/cache/keyv";
-import { cacheHandler, cacheHandlers } from "@sqlcached/cache/next";
-import sessionDefault, { SessionStore } from "@sqlcached/cache/session";
-import sqlcached from "@sqlcached/cache/unstorage";
+import { Cache, Client, StatementError, UnavailableError } from "sqlcached";
+import keyvDefault, { KeyvSqlcached } from "sqlcached/keyv";
+import { cacheHandler, cacheHandlers } from "sqlcached/next";
+import sessionDefault, { SessionStore } from "sqlcached/session";
+import sqlcached from "sqlcached/unstorage";
 
 declare module "express-session" {
   interface SessionData {

@@ -38,7 +38,7 @@ const MODULES: [&str; 3] = [
 ];
 
 /// Our own package of Node, by the name that programs ask for.
-const OWN_MODULE: (&str, &str) = ("@sqlcached/cache", "clients/node-cache");
+const OWN_MODULE: (&str, &str) = ("sqlcached", "clients/node-cache");
 
 /// A fenced block: where it begins, whether it follows another at once, its language, its text.
 #[derive(Debug, PartialEq, Eq)]

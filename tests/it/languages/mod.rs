@@ -17,6 +17,7 @@ mod php_shop;
 mod python;
 mod rails;
 mod rails_shop;
+mod shop;
 mod wordpress;
 
 use std::path::{Path, PathBuf};

@@ -14,8 +14,8 @@ fn packages() -> &'static Path {
     PLACE.get_or_init(|| {
         let place = built("node_modules");
         let _ = fs::remove_dir_all(&place);
-        fs::create_dir_all(&place).unwrap();
-        let package = place.join("sqlcached");
+        let package = place.join("@sqlcached/shared-memory");
+        fs::create_dir_all(package.parent().unwrap()).unwrap();
         succeed(Command::new("cp").arg("-r").arg(client("node")).arg(&package));
         let mut build = with_library("node");
         build
@@ -58,7 +58,7 @@ fn node_example() {
 fn npm_installs_the_folder() {
     let place = built("npm");
     let _ = fs::remove_dir_all(&place);
-    let (package, app) = (place.join("sqlcached"), place.join("app"));
+    let (package, app) = (place.join("shared-memory"), place.join("app"));
     fs::create_dir_all(&app).unwrap();
     succeed(Command::new("cp").arg("-r").arg(client("node")).arg(&package));
     for made in ["node_modules", "build", "package-lock.json"] {
@@ -74,7 +74,7 @@ fn npm_installs_the_folder() {
     fs::write(package.join("package.json"), manifest.replace(asked, &given)).unwrap();
     fs::write(app.join("package.json"), "{\"name\": \"app\", \"version\": \"1.0.0\"}").unwrap();
     let mut npm = with_library("npm");
-    npm.args(["install", "--offline", "--no-audit", "--no-fund", "../sqlcached"]).current_dir(&app);
+    npm.args(["install", "--offline", "--no-audit", "--no-fund", "../shared-memory"]).current_dir(&app);
     npm.env("npm_config_cache", place.join("cache"));
     succeed(&npm);
     let daemon = Daemon::start(&[]);

@@ -118,12 +118,12 @@ fn node_cache_example() {
     let place = built("node-cache-example");
     let _ = fs::remove_dir_all(&place);
     let modules = place.join("node_modules");
-    fs::create_dir_all(modules.join("@sqlcached")).unwrap();
+    fs::create_dir_all(&modules).unwrap();
     for name in ["keyv", "@keyv"] {
         let from = fetched("clients-node-cache/node_modules").join(name).canonicalize().unwrap();
         symlink(from, modules.join(name)).unwrap();
     }
-    symlink(client("node-cache"), modules.join("@sqlcached/cache")).unwrap();
+    symlink(client("node-cache"), modules.join("sqlcached")).unwrap();
     fs::copy(client("node-cache/example.mjs"), place.join("example.mjs")).unwrap();
     let daemon = Daemon::start(&[]);
     let mut example = Command::new("node");

@@ -105,7 +105,7 @@ fn the_npm_package() {
     let (library, app) = (unpacked("library-of-node"), folder("npm-app"));
     let headers = fetched("clients-node/node_modules/node-api-headers").canonicalize().unwrap();
     fs::write(app.join("package.json"), "{\"name\": \"app\", \"version\": \"1.0.0\"}").unwrap();
-    for what in [headers, package("sqlcached-0", ".tgz")] {
+    for what in [headers, package("sqlcached-shared-memory-", ".tgz")] {
         let mut npm = Command::new("npm");
         npm.args(["install", "--offline", "--no-audit", "--no-fund"]).arg(what).current_dir(&app);
         npm.env("npm_config_cache", app.join("cache")).env("PKG_CONFIG_PATH", library.join("lib/pkgconfig"));
@@ -202,20 +202,20 @@ fn the_npm_package_of_stores() {
     fs::write(app.join("package.json"), "{\"name\": \"app\", \"version\": \"1.0.0\"}").unwrap();
     let mut npm = Command::new("npm");
     npm.args(["install", "--offline", "--omit=dev", "--no-audit", "--no-fund"]);
-    npm.arg(package("sqlcached-cache-", ".tgz"));
+    npm.arg(package("sqlcached-0", ".tgz"));
     succeed(npm.current_dir(&app).env("npm_config_cache", app.join("cache")));
-    assert!(!app.join("node_modules/@sqlcached/cache/test").exists());
+    assert!(!app.join("node_modules/sqlcached/test").exists());
     let daemon = Daemon::start(&[]);
     for (kind, load) in [
         (
             "--input-type=commonjs",
-            "const { KeyvSqlcached } = require('@sqlcached/cache/keyv'); require('@sqlcached/cache'); \
-             require('@sqlcached/cache/next'); require('@sqlcached/cache/unstorage');",
+            "const { KeyvSqlcached } = require('sqlcached/keyv'); require('sqlcached'); \
+             require('sqlcached/next'); require('sqlcached/unstorage');",
         ),
         (
             "--input-type=module",
-            "import { KeyvSqlcached } from '@sqlcached/cache/keyv'; import '@sqlcached/cache'; \
-             import '@sqlcached/cache/next'; import '@sqlcached/cache/unstorage';",
+            "import { KeyvSqlcached } from 'sqlcached/keyv'; import 'sqlcached'; \
+             import 'sqlcached/next'; import 'sqlcached/unstorage';",
         ),
     ] {
         let script = "const store = new KeyvSqlcached(`127.0.0.1:${process.env.SQLCACHED_PORT}`); \
