@@ -37,6 +37,9 @@ const MODULES: [&str; 3] = [
     "target/drivers/clients-node-cache/node_modules",
 ];
 
+/// What a block of commands may take: the longest takes some seconds.
+const SHELL_SECONDS: &str = "300";
+
 /// Our own package of Node, by the name that programs ask for.
 const OWN_MODULE: (&str, &str) = ("sqlcached", "clients/node-cache");
 
@@ -106,6 +109,11 @@ impl Place {
         modules
     }
 
+    /// Commands of the shell. Where one waits for ever, it is ended with all that it started, and the test fails.
+    fn shell(&self, text: &str) -> Command {
+        self.command("timeout", &[SHELL_SECONDS, "sh", "-ec", text])
+    }
+
     /// A program that knows nothing but this place.
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
@@ -134,7 +142,7 @@ impl Place {
     fn follow(&self, fence: &Fence, place: &str) -> Option<String> {
         let text = self.here(&fence.text);
         let mut command = match &*fence.language {
-            "sh" => self.command("sh", &["-ec", &text]),
+            "sh" => self.shell(&text),
             "sql" => {
                 let psql = ["-X", "-q", "-h", "127.0.0.1", "-p", &self.ports[1], "-v", "ON_ERROR_STOP=1"];
                 let file = self.folder.write("statements.sql", &text);
