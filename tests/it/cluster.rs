@@ -195,7 +195,8 @@ fn rows_become_stale_everywhere() {
         psql(
             place,
             &format!(
-                "CREATE SERVER bus FOREIGN DATA WRAPPER nats OPTIONS (servers 'nats://127.0.0.1:{}', max_lag '{PATIENT}')",
+                "CREATE SERVER bus FOREIGN DATA WRAPPER nats
+                     OPTIONS (servers 'nats://127.0.0.1:{}', max_lag '{PATIENT}')",
                 nats.port
             ),
         );

@@ -229,7 +229,7 @@ pub(crate) fn remove(server: &ServerDef, engine: &Engine) {
         tracing::warn!(source = %server.name, "definitions cannot be written: {}", error.message);
     }
     let removed = crate::login::connect(server, crate::login::Purpose::Questions)
-        .and_then(|mut beside| removed(&mut beside, slot).map(|()| beside.end()));
+        .and_then(|mut beside| drop_slot(&mut beside, slot).map(|()| beside.end()));
     match removed {
         Ok(()) => tracing::info!(source = %server.name, "slot {slot} was removed from the source"),
         Err(error) => tracing::warn!(
@@ -240,7 +240,7 @@ pub(crate) fn remove(server: &ServerDef, engine: &Engine) {
 }
 
 /// Removes a slot whose stream has ended.
-fn removed(beside: &mut Connection, slot: &str) -> Result<(), Error> {
+fn drop_slot(beside: &mut Connection, slot: &str) -> Result<(), Error> {
     let free = format!(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = {}",
         literal(slot)
@@ -271,7 +271,7 @@ pub(crate) fn give_up(beside: &mut Connection, server: &ServerDef, slot: &str, e
         "the source cannot read its log behind slot {slot}: {error}. A new slot is made, and rows from before are \
          not believed"
     );
-    if let Err(error) = removed(beside, slot) {
+    if let Err(error) = drop_slot(beside, slot) {
         tracing::warn!(
             source = %server.name,
             "slot {slot} cannot be removed: {error}; SELECT pg_drop_replication_slot('{slot}') there"

@@ -50,8 +50,8 @@ fn servers_that_are_killed_in_turn_lose_nothing() {
     assert_eq!(figure(&a, "breaks") + figure(&b, "breaks"), 0);
 }
 
-/// All servers of a bus at once, without a warning. They may have lost the stream; then it is a break, and whoever did
-/// not hear what was acknowledged before believes nothing.
+/// All servers of a bus are killed at once. They may have lost the stream. Then it is a break, and a cache that did not
+/// hear what was acknowledged before believes nothing.
 #[test]
 fn servers_that_are_killed_together_bring_nothing_back() {
     let mut servers = Nats::three();

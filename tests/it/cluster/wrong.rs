@@ -94,7 +94,8 @@ fn who_misses_what_has_expired_believes_nothing() {
         if how == "purged" {
             nats.command("PURGE.sqlc", "");
         } else {
-            let config = r#"{"name":"sqlc","subjects":["sqlc.told"],"storage":"file","max_bytes":2000,"max_age":600000000000,"duplicate_window":120000000000}"#;
+            let config = r#"{"name":"sqlc","subjects":["sqlc.told"],"storage":"file",
+                "max_bytes":2000,"max_age":600000000000,"duplicate_window":120000000000}"#;
             nats.command("UPDATE.sqlc", config);
             // A message is some hundred bytes, so few are kept.
             for _ in 0..50 {
@@ -139,9 +140,10 @@ fn a_publisher_that_lies_is_found() {
 fn certificates_are_checked() {
     let folder = Folder::new();
     let script = "
-        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ours -keyout ca.key -out ca.pem
-        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ours -keyout ca2.key -out ca2.pem
-        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout nats.key -subj /CN=nats -out nats.csr
+        key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
+        openssl req -x509 $key -days 2 -subj /CN=ours -keyout ca.key -out ca.pem
+        openssl req -x509 $key -days 2 -subj /CN=ours -keyout ca2.key -out ca2.pem
+        openssl req $key -keyout nats.key -subj /CN=nats -out nats.csr
         echo subjectAltName=IP:127.0.0.1 > names
         openssl x509 -req -in nats.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out nats.pem";
     let (code, _, error) = run(Command::new("sh").args(["-ec", script]).current_dir(&folder.0));

@@ -15,7 +15,7 @@ use crate::wire::Message;
 /// More keys than an outbox keeps of a table.
 const MORE_THAN_FIT: usize = 10_001;
 
-/// Faults that are told with an old row.
+/// How many faults the report of an old row names.
 const LATELY: usize = 12;
 
 /// Commands of clients and checks are no more in a step, however many caches there are.
@@ -34,7 +34,7 @@ pub(super) struct World {
     acknowledged: Vec<(u16, u64, u64)>,
     pub(super) away_until: u64,
     pub(super) faults: HashMap<&'static str, u64>,
-    /// What failed last, and when: for whoever reads of an old row.
+    /// The last faults with their times, for the report of an old row.
     lately: VecDeque<(u64, &'static str)>,
     /// How often each kind of break was noticed.
     pub(super) breaks: HashMap<String, u64>,
