@@ -6,11 +6,11 @@ use std::process::Command;
 use sqlcached_client::{Client as Near, Lookup, Options};
 
 use super::nats::Nats;
-use super::{PATIENT, cache, define, fill, hear, options, wait};
+use super::{PATIENT, cache, define, figure, fill, hear, options, wait};
 use crate::daemon::{free_port, run};
 use crate::drivers::place::SqlDaemon;
 use crate::skipped;
-use crate::sources::psql;
+use crate::sources::{psql, until};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -21,6 +21,11 @@ fn readers_of_shared_memory_see_what_the_bus_brings() {
     let [a, b] = [cache(&nats), cache(&nats)];
     for daemon in [&a, &b] {
         psql(&daemon.place, "ALTER TABLE page SET (shared_memory = on)");
+    }
+    // Each has heard some heartbeats since, so it follows the bus with the table of now.
+    for daemon in [&a, &b] {
+        let heard = figure(daemon, "applied");
+        until("it hears the bus", || figure(daemon, "applied") > heard + 3);
     }
     fill(&b);
     let near = Near::connect(&Options::new(b.daemon.socket())).unwrap();
