@@ -110,6 +110,11 @@ impl Daemon {
         }
     }
 
+    /// Waits until it would say that clients should come, as who started it a while ago finds it.
+    pub(crate) fn wait_until_ready(&self) {
+        self.wait_until_it_says("try:");
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -62,6 +62,7 @@ fn check(file: &Path, blocks: &[Block]) {
         Path::new(PROGRAM).parent().unwrap().display(),
         std::env::var_os("PATH").unwrap_or_default().to_string_lossy()
     );
+    daemon.wait_until_ready();
     let ports = (daemon.port, &*sql_port);
     let source = blocks.iter().any(|block| block.script.contains(SOURCE_PORT));
     let source = source.then(|| PostgreSql::start_with(&["wal_level=logical"]));

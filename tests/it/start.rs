@@ -470,6 +470,24 @@ fn a_second_daemon_on_the_same_arena_is_refused() {
     assert_eq!(daemon.connect().set("k", b"v"), "STORED");
 }
 
+/// A process that was killed leaves its port before its files. Who started it again at once, on a busy machine, was told
+/// that the arena is in use, and had no server.
+#[test]
+fn a_start_waits_for_the_files_of_the_process_before() {
+    let mut daemon = Daemon::start(&[]);
+    assert_eq!(daemon.connect().set("k", b"v"), "STORED");
+    daemon.kill();
+    let file = std::fs::File::open(daemon.folder.0.join("arena")).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let lets_go = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(file);
+    });
+    daemon.restart();
+    lets_go.join().unwrap();
+    assert_eq!(daemon.connect().get("k").unwrap(), b"v");
+}
+
 /// Kilobytes of addresses that a process here may have: enough for the program, and too few for an arena.
 pub(crate) const FEW_ADDRESSES: &str = "ulimit -v 900000; exec \"$0\" \"$@\"";
 

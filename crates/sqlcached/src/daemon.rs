@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::{Engine, EngineOptions};
@@ -10,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{Config, Drained, Reload, Server};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use store::{Clock, Opened, Start, Store, StoreOptions};
+use store::{Clock, Opened, Start, Store, StoreError, StoreOptions};
 use tracing::{error, info, warn};
 
 use crate::access;
@@ -42,6 +43,11 @@ const SERVES: &str = "serving";
 
 /// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a start waits for the arena's file. A process that was killed leaves its port first and its files a moment
+/// later, on a busy machine much later, and whoever starts it again at once need not fail.
+const HAND_OVER: Duration = Duration::from_secs(5);
+const HAND_OVER_LOOK: Duration = Duration::from_millis(20);
 
 /// Descriptors beside the connections: arena, listeners, epolls, log, and room for `accept` to say no.
 const DESCRIPTORS_BESIDE: u64 = 64;
@@ -215,7 +221,7 @@ fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) -> String {
 /// then rows are in memory of this process's own, as with `--arena none`.
 fn open_store(chosen: &Chosen, places: &mut Places) -> Result<Opened, String> {
     let open = |places: &Places| Store::open_with(&store_options(chosen, places), places.shared.clone());
-    let opened = match open(places) {
+    let opened = match open_patiently(|| open(places)) {
         Err(error) if error.is_locked() && places.are_of_another_namespace(chosen) => {
             warn!(
                 "{error}; rows are kept in memory that ends with this process (choose a file with --arena)"
@@ -226,6 +232,17 @@ fn open_store(chosen: &Chosen, places: &mut Places) -> Result<Opened, String> {
         opened => opened,
     };
     opened.map_err(|error| explained(&error.to_string()))
+}
+
+/// Opens the arena, also where the process before is about to let go of it.
+fn open_patiently(open: impl Fn() -> Result<Opened, StoreError>) -> Result<Opened, StoreError> {
+    let end = Instant::now() + HAND_OVER;
+    loop {
+        match open() {
+            Err(error) if error.is_locked() && Instant::now() < end => thread::sleep(HAND_OVER_LOOK),
+            opened => return opened,
+        }
+    }
 }
 
 fn store_options(chosen: &Chosen, places: &Places) -> StoreOptions {

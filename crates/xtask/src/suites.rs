@@ -14,6 +14,10 @@ use crate::metadata::{cargo, root, text};
 
 /// How much of a failed program's output goes to the screen; all of it is in the log.
 const TAIL_LINES: usize = 80;
+/// How much of a failed test's words: several failures are to be read at once.
+const SAID_FIRST: usize = 15;
+const SAID_LAST: usize = 25;
+const LINE_CHARS: usize = 300;
 
 /// A file to which a test that cannot run here appends its reason.
 const SKIPPED_FILE: &str = "SQLCACHED_SKIPPED_FILE";
@@ -258,9 +262,25 @@ fn tally(log: &str) -> (usize, Vec<String>) {
 fn said(log: &str, name: &str) -> String {
     let heading = format!("---- {name} stdout ----");
     let lines = log.lines().skip_while(|line| *line != heading).skip(1);
-    let text: Vec<&str> =
-        lines.take_while(|line| !line.starts_with("---- ") && *line != "failures:").collect();
-    tail(&text.join("\n"))
+    let text = lines.take_while(|line| !line.starts_with("---- ") && *line != "failures:");
+    both_ends(&text.filter(|line| !is_of_backtrace(line)).collect::<Vec<_>>())
+}
+
+/// Whether a line tells of calls: a test's own words say more, and several failures are to be read at once.
+fn is_of_backtrace(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    number || line.starts_with("at ") || line.starts_with("note: ") || line == "stack backtrace:"
+}
+
+/// How a text begins, which is why a test failed, and how it ends, which is what its servers said.
+fn both_ends(lines: &[&str]) -> String {
+    let (first, last) = (SAID_FIRST.min(lines.len()), lines.len().saturating_sub(SAID_LAST));
+    let between = if last > first { vec!["..."] } else { Vec::new() };
+    let lines = lines[..first].iter().chain(&between).chain(&lines[last.max(first)..]);
+    let cut =
+        |line: &&str| line.char_indices().nth(LINE_CHARS).map_or(*line, |(end, _)| &line[..end]).to_owned();
+    lines.map(cut).collect::<Vec<_>>().join("\n")
 }
 
 /// The end of a text.
@@ -285,6 +305,17 @@ mod tests {
         let log = "test c ... FAILED\n\nfailures:\n\n---- c stdout ----\nwhy\n\n---- d stdout ----\nother\n\nfailures:\n    c\n";
         assert_eq!(said(log, "c").trim(), "why");
         assert_eq!(said(log, "d").trim(), "other");
+    }
+
+    #[test]
+    fn of_many_words_the_first_and_the_last_are_shown() {
+        let said: String = (0..100).map(|line| format!("word {line}\n")).collect();
+        let log = format!(
+            "---- c stdout ----\nwhy\nstack backtrace:\n   0: run\n             at ./a.rs:1:2\n{said}failures:\n"
+        );
+        let shown = super::said(&log, "c");
+        assert!(shown.starts_with("why\nword 0\n") && shown.ends_with("word 99"), "{shown}");
+        assert_eq!(shown.lines().count(), super::SAID_FIRST + 1 + super::SAID_LAST);
     }
 
     #[test]

@@ -158,8 +158,17 @@ impl Place {
             }
         };
         let (code, out, error) = run(&mut command);
-        assert_eq!(code, Some(0), "{place}\n{out}{error}");
+        assert_eq!(code, Some(0), "{place}\n{out}{error}{}", self.logs());
         Some(out.replace('\r', ""))
+    }
+
+    /// What the servers of the guide said.
+    fn logs(&self) -> String {
+        let files = fs::read_dir(&self.folder.0).unwrap().map(|entry| entry.unwrap().path());
+        let logs = files.filter(|path| path.extension().is_some_and(|end| end == "log"));
+        let said =
+            |path: PathBuf| format!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap_or_default());
+        logs.map(said).collect()
     }
 }
 
@@ -173,6 +182,7 @@ fn guide(name: &str) -> (PathBuf, String) {
 fn start(text: &str) -> (Place, Daemon, Option<PostgreSql>) {
     let (sql, http) = (free_port().to_string(), free_port().to_string());
     let daemon = Daemon::start(&["--sql-port", &sql, "--sql-socket-dir", "none", "--http-port", &http]);
+    daemon.wait_until_ready();
     let main = text.contains("5432").then(|| PostgreSql::start_with(&["wal_level=logical"]));
     let main_port = main.as_ref().map_or_else(String::new, |main| main.place.port.to_string());
     let given = [daemon.port.to_string(), sql, http, main_port];

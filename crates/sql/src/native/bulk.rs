@@ -7,16 +7,16 @@
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
-use store::{Change, Expect, Table, Write};
+use store::{Catalog, Change, Expect, Table, Write};
 
-use super::single::{empty_write, is_key_alone, is_plain, is_routed};
+use super::single::{empty_write, is_key_alone, is_plain};
 use crate::core::Core;
 use crate::done::Done;
 use crate::error::SqlError;
 use crate::limits::{BULK_WRITES_KEPT, BYTES_PER_STATEMENT_MAX};
 use crate::table::is_stored_as_it_is;
 use crate::text::rows::Rows;
-use crate::write::{Draft, InsertPlan, OnConflict, Operand, Source, Target, accept};
+use crate::write::{Draft, InsertPlan, OnConflict, Operand, Source, Target, accept, route};
 
 /// How a statement writes its rows in one go.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct BulkPlan {
     expect: Expect,
     /// Kept so that their buffers are used again.
     writes: Vec<Write>,
+    /// A key as memcached clients write it.
+    text: Vec<u8>,
 }
 
 /// The rows that one run writes.
@@ -43,8 +45,7 @@ impl BulkPlan {
     /// The way in one go of an `INSERT`, if it has one.
     pub(super) fn of(table: &Arc<Table>, plan: &InsertPlan) -> Option<Self> {
         let def = table.def();
-        if is_routed(table) || !is_plain(def) || def.has_row_id() || !matches!(plan.source, Source::Values(_))
-        {
+        if !is_plain(def) || def.has_row_id() || !matches!(plan.source, Source::Values(_)) {
             return None;
         }
         let expect = match plan.conflict {
@@ -58,7 +59,7 @@ impl BulkPlan {
         };
         let columns = plan.targets.iter().map(stored).collect::<Option<Vec<usize>>>()?;
         let (table, defaults) = (Arc::clone(table), Draft::defaults(table).values);
-        Some(Self { table, columns, defaults, expect, writes: Vec::new() })
+        Some(Self { table, columns, defaults, expect, writes: Vec::new(), text: Vec::new() })
     }
 
     /// Writes all rows; `None` where the general way must.
@@ -73,7 +74,7 @@ impl BulkPlan {
             return Ok(None);
         }
         core.sight.check_watch()?;
-        let written = self.encode(parameters, tuples).and_then(|count| {
+        let written = self.encode(&core.catalog, parameters, tuples).and_then(|count| {
             let writes = &self.writes[..count];
             core.store.commit(writes).ok()?;
             core.sight.note_inserted(&self.table, &writes.last()?.key);
@@ -84,8 +85,8 @@ impl BulkPlan {
     }
 
     /// Makes the list of writes and says how long it is; `None` where something does not fit.
-    fn encode(&mut self, parameters: &[Value], tuples: &Tuples<'_>) -> Option<usize> {
-        let Self { table, columns, defaults, expect, writes } = self;
+    fn encode(&mut self, catalog: &Catalog, parameters: &[Value], tuples: &Tuples<'_>) -> Option<usize> {
+        let Self { table, columns, defaults, expect, writes, text } = self;
         let count = tuples.len();
         let mut values: Vec<ValueRef<'_>> = Vec::with_capacity(defaults.len());
         let mut bytes = 0;
@@ -99,6 +100,10 @@ impl BulkPlan {
                 writes.push(empty_write(table, *expect));
             }
             bytes += encode_row(table, &values, &mut writes[row])?;
+            // The general way says where the row is to be written.
+            if route::other(catalog, table, &writes[row].key, text).is_some() {
+                return None;
+            }
         }
         (bytes <= BYTES_PER_STATEMENT_MAX).then_some(count)
     }

@@ -2,13 +2,15 @@
 //!
 //! [`recognise`] reads a statement and finds out whether it is of a form that is run here; what is not goes to SQLite.
 //! [`access`] leads to its rows, [`expr`] computes their values as SQLite would, and what comes of them is columns,
-//! groups or a count ([`query`]), rows that go ([`delete`]), or rows that are written ([`single`], [`bulk`]).
+//! groups or a count ([`query`]), rows that go ([`delete`]), or rows that are written ([`update`], [`single`],
+//! [`bulk`]).
 //!
 //! A statement means here exactly what SQLite makes of it. Where a value turns up whose meaning is SQLite's to say,
 //! nothing was given or written yet, and the statement's general plan takes over: [`crate::plan::Plan::Native`].
 
 mod access;
 mod aggregate;
+mod assign;
 mod bulk;
 mod delete;
 mod expr;
@@ -20,6 +22,7 @@ mod recognise;
 mod scope;
 mod single;
 mod source;
+mod update;
 mod values;
 
 use store::View;
@@ -31,6 +34,7 @@ use query::Query;
 
 pub(crate) use recognise::{of_change, of_deletion, of_query};
 use single::SinglePlan;
+use update::Update;
 
 use crate::core::Core;
 use crate::describe::ColumnDescription;
@@ -51,6 +55,7 @@ pub(crate) struct NativePlan {
 enum Job {
     Query(Box<Query>),
     Delete(Box<Deletion>),
+    Update(Box<Update>),
     /// One row by its key, or the rows of an `INSERT`.
     Write {
         single: Option<Box<SinglePlan>>,
@@ -85,6 +90,7 @@ impl NativePlan {
         match &self.job {
             Job::Query(_) => "SELECT",
             Job::Delete(_) => delete::TAG,
+            Job::Update(_) => update::TAG,
             Job::Write { single: Some(single), .. } => single.tag(),
             Job::Write { single: None, .. } => "INSERT",
         }
@@ -96,7 +102,7 @@ impl NativePlan {
         match &self.job {
             Job::Query(query) => query.columns.is_none(),
             Job::Delete(_) => false,
-            Job::Write { .. } => true,
+            Job::Update(_) | Job::Write { .. } => true,
         }
     }
 
@@ -129,6 +135,7 @@ impl NativePlan {
         match &self.job {
             Job::Query(query) => query.runs_with(core, parameters),
             Job::Delete(deletion) => deletion.is_plain(parameters),
+            Job::Update(update) => update.runs_with(parameters),
             Job::Write { single, .. } => {
                 !core.in_transaction() || single.as_ref().is_some_and(|single| single.runs_in(core))
             }
@@ -148,6 +155,7 @@ impl NativePlan {
                 query.run(core, parameters, known.columns, out)
             }
             (Job::Delete(deletion), Given::Parameters(parameters)) => deletion.run(core, parameters),
+            (Job::Update(update), Given::Parameters(parameters)) => update.run(core, parameters),
             (Job::Write { single, bulk }, Given::Parameters(parameters)) => {
                 let mut done = None;
                 if let Some(single) = single {

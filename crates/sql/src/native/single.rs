@@ -1,28 +1,22 @@
 //! One row written by its whole key: `INSERT`, `REPLACE`, a plain upsert, `SET n = n + 1`.
 //!
-//! Where a value needs a conversion, a sum overflows, a NULL stands where none may, SQLite computes the statement:
+//! Where a column does not take a value, a sum overflows, a key belongs to another table, SQLite computes the statement:
 //! nothing was written until then.
 
 use std::sync::Arc;
 
 use store::definition::{Collation, ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
-use store::{
-    BUILT_IN, Change, Expect, Expiry, Index, Met, NewRow, Renewal, RowBuf, Table, Write, WriteError,
-};
+use store::{Change, Expect, Expiry, Index, Met, NewRow, Renewal, RowBuf, Table, Write, WriteError};
 
 use super::access::Access;
-use super::expr::Term;
+use super::assign::{COLUMNS_MAX, Converted, Heads, Sets, assign_heads, edit};
 use super::scope::{Given, Row, Standing};
 use crate::core::Core;
-use crate::done::Done;
+use crate::done::{Done, Invalidation};
 use crate::error::{SqlError, state};
 use crate::limits::RETRIES_MAX;
-use crate::table::is_stored_as_it_is;
-use crate::write::{Operand, refused};
-
-/// Tables of more columns take the general way: a row's values are gathered on the stack.
-const COLUMNS_MAX: usize = 16;
+use crate::write::{HeadColumn, NewHead, Operand, refused, route};
 
 /// A statement on one row.
 #[derive(Debug)]
@@ -35,19 +29,18 @@ pub(super) struct SinglePlan {
     old: RowBuf,
     /// The one write, kept so that its buffers are used again.
     write: Write,
+    /// The key as memcached clients write it.
+    text: Vec<u8>,
 }
 
 /// What it does.
 #[derive(Debug)]
 pub(super) enum Verb {
     /// One operand for each column of the table.
-    Insert { cells: Vec<Operand>, conflict: Conflict },
+    Insert { cells: Vec<Operand>, heads: Heads, conflict: Conflict },
     /// By the key.
-    Update { access: Box<Access>, sets: Sets },
+    Update { access: Box<Access>, sets: Sets, heads: Heads },
 }
-
-/// Columns and what they become.
-pub(super) type Sets = Vec<(usize, Term)>;
 
 /// What happens when the key is taken.
 #[derive(Debug)]
@@ -56,7 +49,7 @@ pub(super) enum Conflict {
     Replace,
     Leave,
     /// The row that was to be inserted is the second side.
-    Update(Sets),
+    Update(Sets, Heads),
 }
 
 type Cells<'a> = [ValueRef<'a>; COLUMNS_MAX];
@@ -64,12 +57,7 @@ type Cells<'a> = [ValueRef<'a>; COLUMNS_MAX];
 /// Whether statements on one row of a table can be run so.
 pub(super) fn is_open_to(table: &Table) -> bool {
     let def = table.def();
-    !is_routed(table) && is_plain(def) && !def.has_row_id() && def.columns.len() <= COLUMNS_MAX
-}
-
-/// Whether memcached clients look for its rows by a prefix: the longest owns a key, which takes a look at all tables.
-pub(super) fn is_routed(table: &Table) -> bool {
-    table.def().options.prefix.is_some() || table.name() == BUILT_IN
+    is_plain(def) && !def.has_row_id() && def.columns.len() <= COLUMNS_MAX
 }
 
 /// Whether a row of the table is what a statement gives: nothing is computed, numbered or checked.
@@ -114,7 +102,8 @@ impl SinglePlan {
     pub(super) fn new(table: &Arc<Table>, verb: Verb) -> Self {
         let write = empty_write(table, Expect::Anything);
         let key_alone = is_key_alone(table);
-        Self { table: Arc::clone(table), verb, key_alone, old: RowBuf::new(), write }
+        let (table, old, text) = (Arc::clone(table), RowBuf::new(), Vec::new());
+        Self { table, verb, key_alone, old, write, text }
     }
 
     /// Whether it runs here: within a transaction, what a row breaks is reported at once, and only a look at the key is
@@ -136,12 +125,15 @@ impl SinglePlan {
             return Ok(None);
         }
         for _ in 0..RETRIES_MAX {
-            let Self { table, verb, old, write, .. } = self;
+            let Self { table, verb, old, write, text, .. } = self;
             let step = match verb {
-                Verb::Insert { cells, conflict } => {
-                    insert(core, table, cells, conflict, parameters, old, write)
+                Verb::Insert { cells, heads, conflict } => {
+                    let of = Insertion { core, table, cells, heads, conflict, parameters };
+                    of.step(old, write, text)
                 }
-                Verb::Update { access, sets } => update(core, access, sets, parameters, old, write),
+                Verb::Update { access, sets, heads } => {
+                    update(core, access, (sets, heads), parameters, old, write)
+                }
             }?;
             let is_new = matches!(step, Step::Insert);
             let (tag, written) = match (step, &write.change) {
@@ -162,7 +154,7 @@ impl SinglePlan {
                     if is_new {
                         core.sight.note_inserted(table, &write.key);
                     }
-                    return Ok(Some(Done::wrote(tag, 1)));
+                    return Ok(Some(self.verb.done(tag, &self.table)));
                 }
                 Err(WriteError::Lost(_)) => match &self.verb {
                     // The general plan says which value is taken, or finds that it is free again.
@@ -180,6 +172,19 @@ impl SinglePlan {
             }
         }
         Err(SqlError::new(state::LOST, "the row kept changing while it was written; try again"))
+    }
+}
+
+impl Verb {
+    /// What it did with its row.
+    fn done(&self, tag: &'static str, table: &Table) -> Done {
+        let done = Done::wrote(tag, 1);
+        match self {
+            Self::Update { heads, .. } if heads.iter().any(|(column, _)| *column == HeadColumn::Stale) => {
+                done.invalidating(table.id(), Invalidation::Stale)
+            }
+            _ => done,
+        }
     }
 }
 
@@ -214,53 +219,65 @@ fn join(core: &Core, write: &Write) -> Result<(), WriteError> {
     core.apply(&mut vec![write.clone()])
 }
 
-fn insert(
-    core: &Core,
-    table: &Table,
-    cells: &[Operand],
-    conflict: &Conflict,
-    parameters: &[Value],
-    old: &mut RowBuf,
-    write: &mut Write,
-) -> Result<Step, SqlError> {
-    let mut new: Cells<'_> = [ValueRef::Null; COLUMNS_MAX];
-    for (place, cell) in new.iter_mut().zip(cells) {
-        *place = cell.value(parameters).as_ref();
-    }
-    let values = &new[..cells.len()];
-    if !values.iter().enumerate().all(|(column, value)| fits(table, column, *value)) {
-        return Ok(Step::General);
-    }
-    write.key.clear();
-    table.encode_key(values, &mut write.key)?;
-    write.expect = match conflict {
-        Conflict::Abort | Conflict::Leave => Expect::Absent,
-        Conflict::Replace => Expect::Anything,
-        Conflict::Update(sets) => {
-            if let Some(found) = find(core, table, &write.key, old)? {
-                let fits = rewrite((table, old), Standing::Values(values), parameters, sets, write)?;
-                return Ok(if fits { Step::Rewrite("INSERT", found) } else { Step::General });
-            }
-            Expect::Absent
+/// What an `INSERT` is made of.
+struct Insertion<'i> {
+    core: &'i Core,
+    table: &'i Table,
+    cells: &'i [Operand],
+    heads: &'i Heads,
+    conflict: &'i Conflict,
+    parameters: &'i [Value],
+}
+
+impl Insertion<'_> {
+    fn step(&self, old: &mut RowBuf, write: &mut Write, text: &mut Vec<u8>) -> Result<Step, SqlError> {
+        let Self { core, table, cells, heads, conflict, parameters } = *self;
+        let given = cells.iter().map(|cell| cell.value(parameters));
+        let Some(converted) = Converted::of(table, given.clone().enumerate()) else {
+            return Ok(Step::General);
+        };
+        let mut new: Cells<'_> = [ValueRef::Null; COLUMNS_MAX];
+        for (place, (column, value)) in new.iter_mut().zip(given.enumerate()) {
+            *place = converted.stored(column, value.as_ref());
         }
-    };
-    // The store would say it when the transaction ends.
-    let early = core.in_transaction() && matches!(conflict, Conflict::Abort | Conflict::Leave);
-    if early && find(core, table, &write.key, old)?.is_some() {
-        let leaves = matches!(conflict, Conflict::Leave);
-        return Ok(if leaves { Step::Done(Done::wrote("INSERT", 0)) } else { Step::General });
+        let values = &new[..cells.len()];
+        write.key.clear();
+        table.encode_key(values, &mut write.key)?;
+        // The general plan says where the row is to be written.
+        if route::other(&core.catalog, table, &write.key, text).is_some() {
+            return Ok(Step::General);
+        }
+        write.expect = match conflict {
+            Conflict::Abort | Conflict::Leave => Expect::Absent,
+            Conflict::Replace => Expect::Anything,
+            Conflict::Update(sets, heads) => {
+                if let Some(found) = find(core, table, &write.key, old)? {
+                    let second = Standing::Values(values);
+                    let fits = rewrite(core, (table, old), second, parameters, (sets, heads), write)?;
+                    return Ok(if fits { Step::Rewrite("INSERT", found) } else { Step::General });
+                }
+                Expect::Absent
+            }
+        };
+        // The store would say it when the transaction ends.
+        let early = core.in_transaction() && matches!(conflict, Conflict::Abort | Conflict::Leave);
+        if early && find(core, table, &write.key, old)?.is_some() {
+            let leaves = matches!(conflict, Conflict::Leave);
+            return Ok(if leaves { Step::Done(Done::wrote("INSERT", 0)) } else { Step::General });
+        }
+        let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
+        row.payload.clear();
+        table.encode_payload(values, &mut row.payload)?;
+        let mut head = NewHead::default();
+        assign_heads(&mut head, (&core.store, table), heads, parameters)?;
+        Ok(if give_head(row, head) { Step::Insert } else { Step::General })
     }
-    let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
-    row.payload.clear();
-    table.encode_payload(values, &mut row.payload)?;
-    head(write, Expiry::Table, 0);
-    Ok(Step::Insert)
 }
 
 fn update(
     core: &Core,
     access: &Access,
-    sets: &[(usize, Term)],
+    assigned: (&Sets, &Heads),
     parameters: &[Value],
     old: &mut RowBuf,
     write: &mut Write,
@@ -271,43 +288,34 @@ fn update(
     }
     let table = &access.table;
     let Some(found) = find(core, table, &write.key, old)? else { return nothing };
-    let fits = rewrite((table, old), Standing::Nothing, parameters, sets, write)?;
+    let fits = rewrite(core, (table, old), Standing::Nothing, parameters, assigned, write)?;
     Ok(if fits { Step::Rewrite("UPDATE", found) } else { Step::General })
 }
 
 /// The row as it is, with the assignments. The write has its key already; False: the general plan must.
 fn rewrite(
+    core: &Core,
     (table, old): Row<'_>,
     second: Standing<'_>,
     parameters: &[Value],
-    sets: &[(usize, Term)],
+    (sets, heads): (&Sets, &Heads),
     write: &mut Write,
 ) -> Result<bool, SqlError> {
     let given = Given { first: Standing::Row((table, old)), second, parameters };
     let Change::Put(row) = &mut write.change else { return Ok(false) };
-    let mut changes = [(0, ValueRef::Null); COLUMNS_MAX];
-    for (change, (column, term)) in changes.iter_mut().zip(sets) {
-        let value = term.value(given).ok().filter(|value| fits(table, *column, *value));
-        let Some(value) = value else { return Ok(false) };
-        *change = (*column, value);
-    }
+    let Some(converted) = Converted::of_sets(table, sets, parameters) else { return Ok(false) };
     row.payload.clear();
-    if !table.edit_payload(old, &changes[..sets.len()], &mut row.payload)? {
+    if !edit((table, old), given, (sets, &converted), &mut row.payload)? {
         return Ok(false);
     }
-    head(write, old.deadline(), old.client_flags());
-    Ok(true)
+    let mut head = NewHead::fresh(old.deadline(), old.client_flags());
+    assign_heads(&mut head, (&core.store, table), heads, parameters)?;
+    Ok(give_head(row, head))
 }
 
-/// Whether a column stores a value as it is.
-fn fits(table: &Table, column: usize, value: ValueRef<'_>) -> bool {
-    let not_null = table.def().columns[column].not_null;
-    !(not_null && matches!(value, ValueRef::Null)) && is_stored_as_it_is(table, column, value)
-}
-
-fn head(write: &mut Write, expiry: Expiry, client_flags: u32) {
-    if let Change::Put(row) = &mut write.change {
-        row.expiry = expiry;
-        row.client_flags = client_flags;
-    }
+/// False: the row ends at once, so there is none.
+fn give_head(row: &mut NewRow, head: NewHead) -> bool {
+    let NewHead { expiry, client_flags, cas, renewal } = head;
+    *row = NewRow { payload: std::mem::take(&mut row.payload), expiry, client_flags, cas, renewal };
+    expiry != Expiry::Now
 }

@@ -286,8 +286,8 @@ impl TableCursor {
             // Nobody but the check of a forced index asks for it.
             Head::List => ValueRef::Integer(self.forced),
             Head::Pick | Head::Row => ValueRef::Null,
-            // It gets one when it is committed.
-            Head::Cas if uncommitted => ValueRef::Null,
+            // It gets one when it is committed, unless it was returned before.
+            Head::Cas if uncommitted && row.cas() == 0 => ValueRef::Null,
             Head::Ttl => seconds_left(module, row.expiry(), age),
             Head::ExpiresAt => expires_at(module, row.expiry(), age),
             Head::Age => ValueRef::Integer((self.age(age) / TICKS_PER_SECOND).cast_signed()),

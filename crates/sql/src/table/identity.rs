@@ -38,6 +38,19 @@ impl Identity {
         Self::write(numbers, self.deadline, self.renewal, &self.key, out);
     }
 
+    /// That of a row.
+    pub(crate) fn of_row(row: &RowBuf) -> Self {
+        Self {
+            cas: row.cas(),
+            stamp: row.stamp(),
+            expiry: row.expiry(),
+            deadline: row.deadline(),
+            client_flags: row.client_flags(),
+            renewal: row.renewal(),
+            key: row.key().to_vec(),
+        }
+    }
+
     /// The blob of a row.
     pub(crate) fn encode_row(row: &RowBuf, out: &mut Vec<u8>) {
         let numbers = (row.cas(), row.stamp(), row.expiry(), row.client_flags());

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use pgcatalog::sequence;
 use store::value::{Value, ValueRef};
-use store::{
-    BUILT_IN, Catalog, Change, Expect, Expiry, KeyBounds, Made, NewRow, Renewal, RowBuf, Store, Table, Task,
-    View, Write, WriteError,
-};
+use store::{Catalog, Change, Expiry, KeyBounds, Made, RowBuf, Store, Table, Task, View, Write, WriteError};
 
+use super::before::Before;
+use super::head::NewHead;
+use super::route;
 use super::target::Draft;
 use crate::error::{SqlError, state};
 use crate::limits::{BYTES_PER_STATEMENT_MAX, ROWS_PER_STATEMENT_MAX};
@@ -24,60 +24,6 @@ use crate::table::{Identity, ListRow, word_of_expiry};
 pub(crate) struct Current {
     pub(crate) values: Vec<Value>,
     pub(crate) identity: Identity,
-}
-
-/// What stood under a key before the statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// Nobody looked, and it does not matter.
-    Anything,
-    /// No row, or so the statement expects.
-    Absent,
-    /// The row with this CAS value.
-    Version(u64),
-    /// The row with this CAS value and this lease: of those who found it without one, one takes it.
-    Lease {
-        /// The CAS value.
-        cas: u64,
-        /// Until when somebody refreshed it, as it was read; 0 for nobody.
-        lease: u32,
-    },
-    /// The row with this CAS value, which nobody gave another deadline since: the statement gives it one itself, or
-    /// chose the row by its deadline.
-    Untouched {
-        /// The CAS value.
-        cas: u64,
-        /// Its expiry word as it was read.
-        expiry: u32,
-        /// Its lease, where the row was chosen by it.
-        lease: Option<u32>,
-    },
-}
-
-impl Before {
-    /// What a write expects of the row that it read. One that sets the deadline may have computed it of the earlier
-    /// one.
-    pub(crate) fn of(identity: &Identity, new: Option<&Draft>) -> Self {
-        let Identity { cas, stamp, expiry, .. } = *identity;
-        match new {
-            Some(draft) if stamp != 0 && !draft.expiry.is_kept() => {
-                Self::Untouched { cas, expiry, lease: None }
-            }
-            _ => Self::Version(cas),
-        }
-    }
-
-    /// What a write expects of a row that was chosen by its deadline or its lease: `touch` and claims change these, and
-    /// leave the CAS value as it is.
-    pub(crate) fn as_chosen(identity: &Identity) -> Self {
-        let Identity { cas, expiry, renewal, .. } = *identity;
-        Self::Untouched { cas, expiry, lease: Some(renewal.lease.unwrap_or(0)) }
-    }
-
-    /// Whether there was a row.
-    pub(crate) fn was_there(self) -> bool {
-        !matches!(self, Self::Anything | Self::Absent)
-    }
 }
 
 /// One key's change.
@@ -96,10 +42,10 @@ impl Pending {
         let identity = Identity {
             cas: 0,
             stamp: 0,
-            expiry: word_of_expiry(draft.expiry, view.now()),
-            deadline: draft.expiry,
-            client_flags: draft.client_flags,
-            renewal: draft.renewal,
+            expiry: word_of_expiry(draft.head.expiry, view.now()),
+            deadline: draft.head.expiry,
+            client_flags: draft.head.client_flags,
+            renewal: draft.head.renewal,
             key: self.key.clone(),
         };
         Some(Current { values: draft.values.clone(), identity })
@@ -276,7 +222,7 @@ impl Batch {
             let encoded = table.keys().encode(&[number], &mut key);
             encoded.map_err(|error| SqlError::new(state::INTERNAL, error.to_string()))?;
         }
-        self.check_route(&key)?;
+        route::check(&self.catalog, table, &key)?;
         Ok((key, payload))
     }
 
@@ -295,30 +241,8 @@ impl Batch {
             key.clear();
             table.encode_row(&values, key, &mut payload)?;
         }
-        self.check_route(key)?;
+        route::check(&self.catalog, table, key)?;
         Ok(payload)
-    }
-
-    /// Refuses a row that memcached clients would look for in another table: the longest prefix wins.
-    fn check_route(&self, key: &[u8]) -> Result<(), SqlError> {
-        let table = &self.table;
-        let prefix = match &table.def().options.prefix {
-            Some(prefix) => prefix.as_str(),
-            None if table.name() == BUILT_IN => "",
-            None => return Ok(()),
-        };
-        let mut text = prefix.as_bytes().to_vec();
-        if table.keys().to_text(key, &mut text).is_err() {
-            // No memcached key names this row at all.
-            return Ok(());
-        }
-        let owner = self.catalog.owner(&text);
-        if owner.id() == table.id() {
-            return Ok(());
-        }
-        let key = String::from_utf8_lossy(&text);
-        let message = format!("key \"{key}\" belongs to table \"{}\"; write it there", owner.name());
-        Err(SqlError::new(state::CHECK, message))
     }
 
     /// Writes a row under a key, and says which change that is. `before` counts only where the statement has not met
@@ -538,7 +462,7 @@ impl Batch {
     fn written(&self) -> impl Iterator<Item = (usize, &Pending)> {
         self.pending.iter().enumerate().filter(|(_, pending)| {
             pending.before != Before::Absent
-                || pending.after.as_ref().is_some_and(|after| after.draft.expiry != Expiry::Now)
+                || pending.after.as_ref().is_some_and(|after| after.draft.head.expiry != Expiry::Now)
         })
     }
 
@@ -548,26 +472,24 @@ impl Batch {
         let places: Vec<usize> = self.written().map(|(at, _)| at).collect();
         let write = |at: usize| {
             let pending = &mut self.pending[at];
-            let change = match &mut pending.after {
-                Some(after) if after.draft.expiry != Expiry::Now => Change::Put(NewRow {
-                    payload: after.payload.clone(),
-                    expiry: after.draft.expiry,
-                    client_flags: after.draft.client_flags,
-                    cas: after.draft.cas,
-                    renewal: after.draft.renewal,
-                }),
-                _ => Change::Delete,
+            let change = match &pending.after {
+                Some(After { draft, payload }) => draft.head.change(payload.clone()),
+                None => Change::Delete,
             };
-            let expect = match pending.before {
-                Before::Anything => Expect::Anything,
-                Before::Absent => Expect::Absent,
-                Before::Version(cas) => Expect::Version(cas),
-                Before::Lease { cas, lease } => Expect::Lease { cas, lease },
-                Before::Untouched { cas, expiry, lease } => Expect::Untouched { cas, expiry, lease },
-            };
+            let expect = pending.before.expect();
             Write { table: Arc::clone(&table), key: pending.key.clone(), change, expect }
         };
         places.into_iter().map(write).collect()
+    }
+
+    /// Gives this CAS value to all rows that would get one when they are committed.
+    pub(crate) fn number(&mut self, cas: u64) {
+        for after in self.pending.iter_mut().filter_map(|pending| pending.after.as_mut()) {
+            after.draft.head.cas.get_or_insert(cas);
+        }
+        for row in self.effects.iter_mut().filter_map(|effect| effect.row.as_mut()) {
+            row.cas.get_or_insert(cas);
+        }
     }
 
     /// The rows that `RETURNING` shows.
@@ -586,15 +508,7 @@ pub(crate) fn current_of(table: &Table, row: &RowBuf) -> Current {
     let columns = 0..table.def().columns.len();
     Current {
         values: columns.map(|column| table.column(row, column).to_owned()).collect(),
-        identity: Identity {
-            cas: row.cas(),
-            stamp: row.stamp(),
-            expiry: row.expiry(),
-            deadline: row.deadline(),
-            client_flags: row.client_flags(),
-            renewal: row.renewal(),
-            key: row.key().to_vec(),
-        },
+        identity: Identity::of_row(row),
     }
 }
 
@@ -615,17 +529,14 @@ impl Current {
         Draft {
             values: self.values.clone(),
             defaults: Vec::new(),
-            expiry: self.identity.deadline,
-            client_flags: self.identity.client_flags,
-            cas: None,
             // A row that is written is fresh, unless the statement says otherwise.
-            renewal: Renewal::default(),
+            head: NewHead::fresh(self.identity.deadline, self.identity.client_flags),
         }
     }
 
     /// What the write expects that removes it, or puts a new row in its place.
     pub(crate) fn before(&self, new: Option<&Draft>) -> Before {
-        Before::of(&self.identity, new)
+        Before::of(&self.identity, new.map(|draft| &draft.head))
     }
 }
 
@@ -633,9 +544,9 @@ impl Current {
 pub(crate) fn listed(draft: &Draft, now: u32) -> ListRow {
     ListRow {
         values: draft.values.clone(),
-        cas: draft.cas,
-        expiry: word_of_expiry(draft.expiry, now),
-        client_flags: draft.client_flags,
-        renewal: draft.renewal,
+        cas: draft.head.cas,
+        expiry: word_of_expiry(draft.head.expiry, now),
+        client_flags: draft.head.client_flags,
+        renewal: draft.head.renewal,
     }
 }

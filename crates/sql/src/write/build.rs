@@ -13,13 +13,14 @@ use store::definition::TableDef;
 
 use super::batch::Constraint;
 use super::change::{ChangeKind, ChangePlan, Picked, UpdateConflict};
+use super::head::HeadColumn;
 use super::insert::{InsertPlan, OnConflict, Operand, Source, UpsertClause, UpsertUpdate};
 use super::plan::{Returning, Verb, WritePlan};
 use super::target::Target;
 use super::view::TableView;
 use crate::core::{Core, is_main};
 use crate::error::{SqlError, state};
-use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
+use crate::table::{Column, Head, NEW_ROWS, OLD_ROWS, Shape, Shown};
 use crate::text::token::{Token, Tokens, quoted_name, unquoted};
 
 /// Compiles a statement that writes.
@@ -124,7 +125,18 @@ impl<'t> Writer<'t> {
         let statement = self.core.compile(&sql)?;
         let columns = self.core.columns_of(&statement);
         let queries = Tokens::new(&sql).filter(|word| word.is("SELECT")).count() > 1;
-        Ok(Returning { statement, queries, columns })
+        let numbers = Tokens::new(&sql).any(|word| self.names_cas(word.text));
+        Ok(Returning { statement, queries, numbers, columns })
+    }
+
+    /// Whether a word of a list of columns is one of the rows' CAS values, or stands for all columns and one is among
+    /// them. A word of another meaning costs a number.
+    fn names_cas(&self, word: &str) -> bool {
+        let is_cas = |shown: &Shown| shown.column == Column::Head(Head::Cas);
+        match word {
+            "*" => self.shape.visible().iter().any(is_cas),
+            word => self.shape.named(&unquoted(word)).is_some_and(is_cas),
+        }
     }
 
     /// Whether the table is written through a view.
@@ -312,7 +324,7 @@ impl<'t> Writer<'t> {
     pub(super) fn updated_columns(
         &self,
         assigned: &[(Target, String)],
-    ) -> (Vec<String>, Vec<bool>, Vec<Target>) {
+    ) -> (Vec<String>, Vec<bool>, Vec<HeadColumn>) {
         let mut columns = vec![self.identity()];
         let mut is_assigned = Vec::new();
         for (at, column) in self.table.def().columns.iter().enumerate() {
@@ -326,9 +338,9 @@ impl<'t> Writer<'t> {
             });
         }
         let mut heads = Vec::new();
-        for (target, expression) in assigned.iter().filter(|(target, _)| !matches!(target, Target::Stored(_)))
-        {
-            heads.push(*target);
+        for (target, expression) in assigned {
+            let Target::Head(head) = target else { continue };
+            heads.push(*head);
             columns.push(format!("({expression})"));
         }
         (columns, is_assigned, heads)
@@ -346,7 +358,7 @@ impl<'t> Writer<'t> {
         // Rows that meet each other's keys or values must be computed together.
         let moves = assigned.iter().any(|(target, _)| match target {
             Target::Stored(at) => self.table.def().is_key(*at),
-            _ => false,
+            Target::Head(_) => false,
         });
         let alone = !moves && conflict == UpdateConflict::Abort;
         let kind = ChangeKind::Update { assigned: is_assigned, heads, conflict };
@@ -459,12 +471,6 @@ fn split_assignment(set: &Set) -> Result<Vec<String>, SqlError> {
 /// `VALUES` of nothing but literals and parameters.
 fn plain_rows(rows: &[Vec<Node>]) -> Option<Vec<Vec<Operand>>> {
     rows.iter().map(|row| row.iter().map(operand).collect()).collect()
-}
-
-/// The same where it is one row.
-pub(crate) fn plain_row(rows: &[Vec<Node>]) -> Option<Vec<Operand>> {
-    let [row] = rows else { return None };
-    row.iter().map(operand).collect()
 }
 
 /// A value that needs no computing.

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use sqlite::{Row, Statement};
+use store::View;
 use store::value::ValueRef;
-use store::{Expiry, Renewal, View};
 
-use super::batch::{Batch, Before, Constraint, listed};
+use super::batch::{Batch, Constraint, listed};
+use super::before::Before;
+use super::head::{HeadColumn, NewHead};
 use super::insert::is_broken_constraint;
 use super::plan::Run;
 use super::taken::{broken, null_in, taken};
@@ -66,7 +68,7 @@ pub(crate) enum ChangeKind {
         /// Which of the table's columns are assigned; the others keep their value without a conversion.
         assigned: Vec<bool>,
         /// What the columns after those of the table are assigned to.
-        heads: Vec<Target>,
+        heads: Vec<HeadColumn>,
         conflict: UpdateConflict,
     },
 }
@@ -115,7 +117,9 @@ impl ChangePlan {
     pub(crate) fn invalidates(&self) -> Option<Invalidation> {
         match &self.kind {
             ChangeKind::Delete { .. } => Some(Invalidation::Deleted),
-            ChangeKind::Update { heads, .. } => heads.contains(&Target::Stale).then_some(Invalidation::Stale),
+            ChangeKind::Update { heads, .. } => {
+                heads.contains(&HeadColumn::Stale).then_some(Invalidation::Stale)
+            }
         }
     }
 
@@ -125,10 +129,12 @@ impl ChangePlan {
         let marks = match &self.kind {
             ChangeKind::Delete { .. } => true,
             ChangeKind::Update { assigned, heads, conflict } => {
-                let time = |head: &Target| matches!(head, Target::Stale | Target::Ttl | Target::ExpiresAt);
+                let time = |head: &HeadColumn| {
+                    matches!(head, HeadColumn::Stale | HeadColumn::Ttl | HeadColumn::ExpiresAt)
+                };
                 *conflict == UpdateConflict::Abort
                     && !assigned.contains(&true)
-                    && heads.contains(&Target::Stale)
+                    && heads.contains(&HeadColumn::Stale)
                     && heads.iter().all(time)
             }
         };
@@ -181,7 +187,7 @@ fn update_in_turn(
     view: &View<'_>,
     batch: &mut Batch,
     found: Vec<Found>,
-    how: (&[Target], UpdateConflict),
+    how: (&[HeadColumn], UpdateConflict),
 ) -> Result<(), SqlError> {
     for found in found {
         match update_one(run, view, batch, found, how) {
@@ -226,10 +232,10 @@ fn found(
             ChangeKind::Update { assigned, heads, .. } => {
                 let mut draft = draft_of(run, &identity, row, Some(assigned))?;
                 for (column, target) in (1 + assigned.len()..).zip(heads) {
-                    draft.assign(&run.core.store, run.table, *target, row.value(column).to_owned())?;
+                    draft.head.assign(&run.core.store, run.table, *target, row.value(column).to_owned())?;
                 }
                 if !assigned.contains(&true) {
-                    keep_what_was_read(run, &identity, heads, &mut draft);
+                    draft.head.keep_what_was_read(&run.core.store, run.table, &identity, heads);
                 }
                 Some(draft)
             }
@@ -254,13 +260,10 @@ fn draft_of(
     let mut draft = Draft {
         values: vec![store::value::Value::Null; columns],
         defaults: Vec::new(),
-        expiry: identity.deadline,
-        client_flags: identity.client_flags,
-        cas: None,
         // A row whose columns are written is fresh; other facts of it leave that as it is.
-        renewal: match assigned {
-            Some(assigned) if !assigned.contains(&true) => identity.renewal,
-            _ => Renewal::default(),
+        head: match assigned {
+            Some(assigned) if !assigned.contains(&true) => NewHead::same(identity),
+            _ => NewHead::fresh(identity.deadline, identity.client_flags),
         },
     };
     for column in 0..columns {
@@ -274,38 +277,9 @@ fn draft_of(
     Ok(draft)
 }
 
-/// An update of staleness or lease alone is no new value: the row keeps the end that its table's `ttl` gave it, and a
-/// claim its CAS value, so that whoever read it before may still write it.
-fn keep_what_was_read(run: &Run<'_>, identity: &Identity, heads: &[Target], draft: &mut Draft) {
-    let marks = heads.iter().any(|head| matches!(head, Target::Stale | Target::Leased));
-    if marks && draft.expiry == Expiry::Kept(0) && identity.stamp != 0 {
-        draft.expiry = run.core.store.kept_or_own(run.table, identity.stamp);
-    }
-    if claims(heads) && identity.stamp != 0 {
-        draft.cas = Some(identity.cas);
-    }
-}
-
-/// Whether an update takes or gives back a lease, and changes nothing else but a deadline.
-fn claims(heads: &[Target]) -> bool {
-    heads.contains(&Target::Leased)
-        && heads.iter().all(|head| matches!(head, Target::Leased | Target::Ttl | Target::ExpiresAt))
-}
-
-/// What a change expects of the row that it read: what it was chosen by, and what the `new` one was computed of.
-fn before(heads: &[Target], identity: &Identity, by_times: bool, new: Option<&Draft>) -> Before {
-    if by_times && identity.stamp != 0 {
-        return Before::as_chosen(identity);
-    }
-    if heads.contains(&Target::Leased) {
-        return Before::Lease { cas: identity.cas, lease: identity.renewal.lease.unwrap_or(0) };
-    }
-    Before::of(identity, new)
-}
-
 fn delete(batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
     for Found { identity, draft, by_times } in found {
-        let before = before(&[], &identity, by_times, None);
+        let before = Before::of_change(&[], &identity, by_times, None);
         let change = batch.remove(identity.key.clone(), before)?;
         batch.count(change, || old_row(&identity, draft));
     }
@@ -327,7 +301,7 @@ fn update(
     run: &Run<'_>,
     view: &View<'_>,
     batch: &mut Batch,
-    heads: &[Target],
+    heads: &[HeadColumn],
     found: Vec<Found>,
 ) -> Result<(), SqlError> {
     let mut new = Vec::with_capacity(found.len());
@@ -342,10 +316,13 @@ fn update(
         let mut key = identity.key.clone();
         let payload = batch.encode_payload(&draft, &mut key)?;
         if key != identity.key {
-            draft.settle();
-            batch.remove(identity.key.clone(), before(&[], &identity, by_times, Some(&draft)))?;
+            draft.head.settle();
+            batch.remove(
+                identity.key.clone(),
+                Before::of_change(&[], &identity, by_times, Some(&draft.head)),
+            )?;
         }
-        let before = before(heads, &identity, by_times, Some(&draft));
+        let before = Before::of_change(heads, &identity, by_times, Some(&draft.head));
         new.push((identity, before, key, draft, payload));
     }
     for (identity, before, key, draft, payload) in new {
@@ -372,7 +349,7 @@ fn update_one(
     view: &View<'_>,
     batch: &mut Batch,
     found: Found,
-    (heads, conflict): (&[Target], UpdateConflict),
+    (heads, conflict): (&[HeadColumn], UpdateConflict),
 ) -> Result<(), SqlError> {
     let Found { identity, draft: Some(mut draft), by_times } = found else { return Ok(()) };
     // An earlier row of this statement may have replaced it.
@@ -402,10 +379,11 @@ fn update_one(
     }
     let moves = key != identity.key;
     if moves {
-        draft.settle();
-        batch.remove(identity.key.clone(), before(&[], &identity, by_times, Some(&draft)))?;
+        draft.head.settle();
+        batch.remove(identity.key.clone(), Before::of_change(&[], &identity, by_times, Some(&draft.head)))?;
     }
-    let before = if moves { Before::Absent } else { before(heads, &identity, by_times, Some(&draft)) };
+    let before =
+        if moves { Before::Absent } else { Before::of_change(heads, &identity, by_times, Some(&draft.head)) };
     let row = batch.returns().then(|| listed(&draft, view.now()));
     let change = batch.put(key, before, draft, payload)?;
     batch.count(change, || row.unwrap_or_default());

@@ -4,7 +4,8 @@ use sqlite::Statement;
 use store::value::Value;
 use store::{View, WriteError};
 
-use super::batch::{Batch, Before, Constraint, Current, listed};
+use super::batch::{Batch, Constraint, Current, listed};
+use super::before::Before;
 use super::plan::Run;
 use super::taken::{broken, null_in, taken};
 use super::target::{Draft, Target};
@@ -198,7 +199,8 @@ fn draft_bytes(draft: &Draft) -> usize {
     bytes.sum::<usize>() + draft.values.len() * size_of::<Value>()
 }
 
-fn check_size(rows: usize, bytes: usize) -> Result<(), SqlError> {
+/// Refuses a statement that writes too much, before it writes another row.
+pub(crate) fn check_size(rows: usize, bytes: usize) -> Result<(), SqlError> {
     use crate::limits::{BYTES_PER_STATEMENT_MAX, ROWS_PER_STATEMENT_MAX};
     if rows >= ROWS_PER_STATEMENT_MAX || bytes > BYTES_PER_STATEMENT_MAX {
         let message = format!(
@@ -381,7 +383,7 @@ fn store_updated(
         return Ok(());
     }
     if key != current.identity.key {
-        new.settle();
+        new.head.settle();
         batch.remove(current.identity.key.clone(), current.before(Some(&new)))?;
         return put(batch, view, key, Before::Absent, new, payload);
     }

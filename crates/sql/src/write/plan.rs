@@ -55,6 +55,8 @@ pub(crate) struct Returning {
     pub(crate) statement: Statement,
     /// Whether there is a query in it.
     pub(crate) queries: bool,
+    /// Whether it names the rows' CAS values.
+    pub(crate) numbers: bool,
     pub(crate) columns: Vec<ColumnDescription>,
 }
 
@@ -346,6 +348,9 @@ pub(crate) fn refused(table: &Table, error: WriteError) -> SqlError {
 impl Returning {
     /// What the statement returns for the rows of its list, before the list is applied: an error here refuses it.
     fn evaluate(&mut self, run: &Run<'_>, batch: &mut Batch) -> Result<Returned, SqlError> {
+        if self.numbers {
+            batch.number(run.core.store.reserve_cas());
+        }
         let rows: Vec<ListRow> = batch.take_returned();
         run.core.sight.set_list(NEW_ROWS, rows);
         let mut returned = Vec::new();

@@ -1,14 +1,11 @@
 //! What a column in `INSERT (...)` or `SET` stands for, and the row that its values make.
 
-use std::time::Duration;
-
 use store::definition::{ColumnDef, Identity};
-use store::scalar::interval::Interval;
-use store::scalar::moment::micros_of;
-use store::value::{Affinity, Value};
-use store::{Expiry, Renewal, Store, Table, WriteError};
+use store::value::Value;
+use store::{Store, Table, WriteError};
 
-use crate::error::{SqlError, state};
+use super::head::{HeadColumn, NewHead};
+use crate::error::SqlError;
 use crate::table::is_stored_as_it_is;
 use crate::table::{Column, Head, Shape};
 
@@ -17,16 +14,8 @@ use crate::table::{Column, Head, Shape};
 pub(crate) enum Target {
     /// The table's column at this position.
     Stored(usize),
-    /// The memcached client's flags.
-    Flags,
-    /// The deadline, as a Unix second; NULL is none.
-    ExpiresAt,
-    /// The deadline, as seconds from now; NULL is none.
-    Ttl,
-    /// Whether it is stale: TRUE invalidates softly.
-    Stale,
-    /// Whether a client refreshes it: TRUE says that it is the one that sent the statement.
-    Leased,
+    /// A column of the row's head.
+    Head(HeadColumn),
 }
 
 impl Target {
@@ -51,11 +40,11 @@ impl Target {
                 Err(WriteError::Generated(shown.name.clone()).into())
             }
             Column::Stored(at) => Ok(Self::Stored(at)),
-            Column::Head(Head::Flags) => Ok(Self::Flags),
-            Column::Head(Head::ExpiresAt) => Ok(Self::ExpiresAt),
-            Column::Head(Head::Ttl) => Ok(Self::Ttl),
-            Column::Head(Head::Stale) => Ok(Self::Stale),
-            Column::Head(Head::Leased) => Ok(Self::Leased),
+            Column::Head(Head::Flags) => Ok(Self::Head(HeadColumn::Flags)),
+            Column::Head(Head::ExpiresAt) => Ok(Self::Head(HeadColumn::ExpiresAt)),
+            Column::Head(Head::Ttl) => Ok(Self::Head(HeadColumn::Ttl)),
+            Column::Head(Head::Stale) => Ok(Self::Head(HeadColumn::Stale)),
+            Column::Head(Head::Leased) => Ok(Self::Head(HeadColumn::Leased)),
             Column::Head(_) => {
                 let message = format!("column \"{}\" can only be read: the server computes it", shown.name);
                 Err(SqlError::new("428C9", message))
@@ -71,11 +60,7 @@ pub(crate) struct Draft {
     pub(crate) values: Vec<Value>,
     /// The columns that wait for the value of their default expression.
     pub(crate) defaults: Vec<usize>,
-    pub(crate) expiry: Expiry,
-    pub(crate) client_flags: u32,
-    /// The CAS value that it keeps, where the write changes nothing that a client read.
-    pub(crate) cas: Option<u64>,
-    pub(crate) renewal: Renewal,
+    pub(crate) head: NewHead,
 }
 
 impl Draft {
@@ -84,14 +69,7 @@ impl Draft {
         let columns = &table.def().columns;
         let values = columns.iter().map(|column| column.default.clone().unwrap_or_default());
         let computed = (0..columns.len()).filter(|&at| columns[at].default_sql.is_some());
-        Self {
-            values: values.collect(),
-            defaults: computed.collect(),
-            expiry: Expiry::Table,
-            client_flags: 0,
-            cas: None,
-            renewal: Renewal::default(),
-        }
+        Self { values: values.collect(), defaults: computed.collect(), head: NewHead::default() }
     }
 
     /// Assigns a computed value, converted to what the column stores.
@@ -107,24 +85,9 @@ impl Draft {
                 self.values[at] = accept(table, at, value)?;
                 self.defaults.retain(|&waiting| waiting != at);
             }
-            Target::Flags => self.client_flags = flags(value)?,
-            Target::ExpiresAt => self.expiry = expires_at(store, value)?,
-            Target::Ttl => self.expiry = ttl(store, value)?,
-            Target::Stale => {
-                self.renewal = Renewal { stale: truth(value, "_stale")?, lease: Some(0), same_lease: false };
-            }
-            Target::Leased => {
-                let until = if truth(value, "_leased")? { store.lease_end(table, store.now()) } else { 0 };
-                self.renewal = Renewal { lease: Some(until), same_lease: false, ..self.renewal };
-            }
+            Target::Head(column) => self.head.assign(store, table, column, value)?,
         }
         Ok(())
-    }
-
-    /// The row goes to another key, where there is no row whose deadline and lease it could take over.
-    pub(crate) fn settle(&mut self) {
-        self.expiry = self.expiry.settled();
-        self.renewal.same_lease = false;
     }
 
     /// The first column that is NULL and must not be.
@@ -142,59 +105,4 @@ fn is_made(column: &ColumnDef) -> bool {
 /// A value as the column stores it.
 pub(crate) fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
     if is_stored_as_it_is(table, at, value.as_ref()) { Ok(value) } else { Ok(table.accept(at, value)?) }
-}
-
-fn truth(value: Value, column: &str) -> Result<bool, SqlError> {
-    match value.with_affinity(Affinity::Numeric) {
-        Value::Integer(truth @ (0 | 1)) => Ok(truth == 1),
-        _ => Err(SqlError::new(state::BAD_VALUE, format!("{column} is TRUE or FALSE"))),
-    }
-}
-
-fn flags(value: Value) -> Result<u32, SqlError> {
-    match value.with_affinity(Affinity::Integer) {
-        Value::Null => Ok(0),
-        Value::Integer(flags) => u32::try_from(flags).map_err(|_| {
-            SqlError::new(state::OUT_OF_RANGE, format!("flags {flags} are out of range: they are 32 bits"))
-        }),
-        _ => Err(SqlError::new(state::BAD_VALUE, "flags must be an integer of 32 bits")),
-    }
-}
-
-/// Seconds as a number, or what `read` makes of a text; `None` for NULL.
-fn seconds(
-    value: Value,
-    read: impl FnOnce(&str) -> Option<f64>,
-    expected: &str,
-) -> Result<Option<f64>, SqlError> {
-    let found = match value.with_affinity(Affinity::Numeric) {
-        Value::Null => return Ok(None),
-        Value::Integer(integer) => Some(integer as f64),
-        Value::Real(real) => Some(real),
-        Value::Text(text) => read(&text),
-        Value::Blob(_) => None,
-    };
-    found.map(Some).ok_or_else(|| SqlError::new(state::BAD_VALUE, expected))
-}
-
-fn ttl(store: &Store, value: Value) -> Result<Expiry, SqlError> {
-    let expected = "_ttl is a number of seconds, an interval ('10 min') or NULL for never";
-    let span = |text: &str| Interval::parse(text).ok().map(Interval::seconds);
-    let Some(seconds) = seconds(value, span, expected)? else { return Ok(Expiry::Never) };
-    Ok(after(store, seconds))
-}
-
-fn expires_at(store: &Store, value: Value) -> Result<Expiry, SqlError> {
-    let expected = "_expires_at is a Unix time in seconds, a time ('2026-11-21 20:00+01') or NULL for never";
-    let moment = |text: &str| Some(micros_of(text).ok()?? as f64 / 1e6);
-    let Some(moment) = seconds(value, moment, expected)? else { return Ok(Expiry::Never) };
-    Ok(after(store, moment - store.clock().unix_ms() as f64 / 1e3))
-}
-
-fn after(store: &Store, seconds: f64) -> Expiry {
-    if seconds <= 0.0 {
-        return Expiry::Now;
-    }
-    // The store's last moment comes before this; a later one is the last one.
-    Duration::try_from_secs_f64(seconds).map_or(Expiry::Never, |ahead| Expiry::At(store.tick_after(ahead)))
 }

@@ -45,5 +45,6 @@ mod servers;
 mod statements;
 mod system;
 mod transactions;
+mod updates;
 mod values;
 mod values_postgresql;

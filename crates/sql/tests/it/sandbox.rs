@@ -298,9 +298,10 @@ fn a_panic_in_a_callback_ends_the_statement_only() {
         db.run("CREATE INDEX again ON t (b);\nDROP INDEX again");
         assert_eq!(db.execute(query, &[]).unwrap().1.rows.len(), 2, "{point:?}");
     }
-    for (point, sql) in
-        [(FaultPoint::Column, "UPDATE t SET b = b + 1"), (FaultPoint::Next, "DELETE FROM t WHERE b > 0")]
-    {
+    for (point, sql) in [
+        (FaultPoint::Column, "UPDATE t SET b = b + 1 WHERE b > 0"),
+        (FaultPoint::Next, "DELETE FROM t WHERE b > 0"),
+    ] {
         arm_fault(point);
         db.error(sql);
         assert_eq!(db.query("SELECT b FROM t ORDER BY b"), "1;2", "{point:?}: nothing of it was applied");

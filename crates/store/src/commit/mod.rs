@@ -122,6 +122,11 @@ impl Commits {
         self.locked_rows_max.store(rows.min(LOCKED_ROWS_MAX), Ordering::Relaxed);
     }
 
+    /// A CAS value that no row has had, for rows whose value must be known before they are committed.
+    pub fn reserve_cas(&self) -> u64 {
+        self.arena.private().next_stamp()
+    }
+
     /// Applies a list of writes, all or nothing, and returns the stamp. `Lost` names the writes whose rows changed
     /// since they were read; nothing was applied then.
     pub fn commit(&self, writes: &[Write]) -> Result<u64, WriteError> {

@@ -1,24 +1,28 @@
-//! `DELETE`, and what writes one row by its key or rows in one go.
-
-use std::sync::Arc;
+//! `DELETE`, `UPDATE`, and what inserts one row by its key or rows in one go.
 
 use dialect::lowered::{
-    Conflict as Clause, ConflictTarget, Delete, Resolve, Rows, Set, Source, Term, Values, Verb as Lowered,
-    Write,
+    Conflict as Clause, ConflictTarget, Delete, Insert, Resolve, Rows, Set, Term, Update, Values,
+    Verb as Lowered, Write,
 };
 use store::Table;
+use store::definition::{ColumnDef, IndexDef};
 
 use super::super::access::Way;
+use super::super::assign::{COLUMNS_MAX, Heads, Sets};
 use super::super::bulk::BulkPlan;
 use super::super::delete::Deletion;
 use super::super::scope::Scope;
-use super::super::single::{Conflict, Sets, SinglePlan, Verb, is_key_alone, is_open_to};
+use super::super::single::{Conflict, SinglePlan, Verb, is_key_alone, is_open_to, is_plain};
+use super::super::update::Update as ManyUpdate;
 use super::super::{Job, NativePlan};
-use super::condition::{Where, branches};
+use super::condition::branches;
 use super::names::{changed, place};
 use super::terms::term;
 use crate::core::Core;
-use crate::write::{self, Operand, WritePlan, plain_row};
+use crate::table::Shape;
+use crate::write::{
+    self, ChangeKind, ChangePlan, HeadColumn, InsertPlan, Operand, Target, UpdateConflict, WritePlan, operand,
+};
 
 /// The plan of a `DELETE` that needs no SQLite: of rows that equal columns lead to, or of all rows.
 pub(crate) fn of_deletion(core: &Core, write: &Write) -> Option<NativePlan> {
@@ -40,63 +44,74 @@ fn is_bare(write: &Write) -> bool {
 
 /// What an `INSERT` or `UPDATE` needs no SQLite for, beside its general plan.
 pub(crate) fn of_change(core: &Core, write: &Write, general: &WritePlan) -> Option<NativePlan> {
-    if matches!(write.verb, Lowered::Delete(_) | Lowered::Merge(_)) {
+    if !is_bare(write) {
         return None;
     }
     // Of a view there is no such table.
     let scope = changed(core, &write.table)?;
-    let table = &scope.first.table;
-    let single = verb(&scope, write).map(|verb| Box::new(SinglePlan::new(table, verb)));
-    let bulk = match &general.verb {
-        write::Verb::Insert(plan) if general.returning.is_none() => BulkPlan::of(table, plan).map(Box::new),
+    let job = match (&write.verb, &general.verb) {
+        (Lowered::Insert(insert), write::Verb::Insert(plan)) => insertion(&scope, write, insert, plan),
+        (Lowered::Update(update), write::Verb::Change(plan)) => updating(&scope, update, plan),
         _ => None,
     };
-    let any = single.is_some() || bulk.is_some();
-    any.then(|| NativePlan::new(general.parameters, Job::Write { single, bulk }))
+    Some(NativePlan::new(general.parameters, job?))
 }
 
-fn verb(scope: &Scope, write: &Write) -> Option<Verb> {
+fn insertion(scope: &Scope, write: &Write, insert: &Insert, plan: &InsertPlan) -> Option<Job> {
     let table = &scope.first.table;
-    if !is_open_to(table) || !is_bare(write) {
+    let single = single_insertion(scope, write, insert, plan);
+    let single = single.map(|verb| Box::new(SinglePlan::new(table, verb)));
+    let bulk = BulkPlan::of(table, plan).map(Box::new);
+    (single.is_some() || bulk.is_some()).then_some(Job::Write { single, bulk })
+}
+
+fn single_insertion(scope: &Scope, write: &Write, insert: &Insert, plan: &InsertPlan) -> Option<Verb> {
+    let table = &scope.first.table;
+    let write::Source::Values(rows) = &plan.source else { return None };
+    let [row] = &rows[..] else { return None };
+    if !is_open_to(table) || write.table.alias.is_some() {
         return None;
     }
-    match &write.verb {
-        Lowered::Insert(insert) => {
-            let Source::Query { rows: Some(rows), .. } = &insert.source else { return None };
-            if write.table.alias.is_some() {
-                return None;
-            }
-            let cells = cells(table, insert.columns.as_deref(), &plain_row(rows)?)?;
-            Some(Verb::Insert { cells, conflict: conflict(scope, write.resolve, &insert.conflicts)? })
+    // Columns that are not named have their default.
+    let default = |column: &ColumnDef| Operand::Literal(column.default.clone().unwrap_or_default());
+    let mut cells: Vec<Operand> = table.def().columns.iter().map(default).collect();
+    let mut heads = Heads::new();
+    for (target, operand) in plan.targets.iter().zip(row) {
+        match *target {
+            Target::Stored(column) => cells[column] = operand.clone(),
+            Target::Head(column) => heads.push((column, operand.clone())),
         }
-        Lowered::Update(update) => {
-            let Rows { indexed: None, condition: Some(condition), order: None, limit: None } = &update.rows
-            else {
-                return None;
-            };
-            if write.resolve.is_some() || update.from.is_some() {
-                return None;
-            }
-            let access = Where::of(scope, Some(&condition.node))?.access(scope)?;
-            let sets = assignments(scope, &update.sets, false)?;
-            (access.way == Way::Key).then(|| Verb::Update { access: Box::new(access), sets })
-        }
-        Lowered::Delete(_) | Lowered::Merge(_) => None,
     }
+    let conflict = conflict(scope, write.resolve, &insert.conflicts)?;
+    Some(Verb::Insert { cells, heads, conflict })
 }
 
-/// The operand of each column; those not named have their default.
-fn cells(table: &Arc<Table>, names: Option<&[String]>, row: &[Operand]) -> Option<Vec<Operand>> {
-    let columns = &table.def().columns;
-    let Some(names) = names else {
-        return (row.len() == columns.len()).then(|| row.to_vec());
-    };
-    let mut cells: Vec<Operand> =
-        columns.iter().map(|column| Operand::Literal(column.default.clone().unwrap_or_default())).collect();
-    for (name, operand) in names.iter().zip(row) {
-        cells[table.def().column_index(name)?] = operand.clone();
+/// How an `UPDATE` runs: of one row by its key, or of those that conditions lead to.
+fn updating(scope: &Scope, update: &Update, plan: &ChangePlan) -> Option<Job> {
+    let Rows { indexed: None, condition, order: None, limit: None } = &update.rows else { return None };
+    let alone = matches!(&plan.kind, ChangeKind::Update { conflict: UpdateConflict::Abort, .. });
+    if !alone || update.from.is_some() {
+        return None;
     }
-    (names.len() == row.len()).then_some(cells)
+    let table = &scope.first.table;
+    let (sets, heads) = assignments(scope, &update.sets, false)?;
+    let mut branches = branches(scope, condition.as_ref().map(|condition| &condition.node))?;
+    // Of those who claim a row one gets it: that takes more than a look at its version.
+    let claims = heads.iter().any(|(column, _)| *column == HeadColumn::Leased);
+    let of_one = matches!(&branches[..], [access] if access.way == Way::Key);
+    if of_one && !sets.is_empty() && !claims && is_open_to(table) {
+        let verb = Verb::Update { access: Box::new(branches.pop()?), sets, heads };
+        return Some(Job::Write { single: Some(Box::new(SinglePlan::new(table, verb))), bulk: None });
+    }
+    let free = sets.is_empty()
+        || (is_plain(table.def()) && !sets.iter().any(|(column, _)| is_unique(table, *column)));
+    free.then(|| Job::Update(Box::new(ManyUpdate::new(table, branches, sets, heads))))
+}
+
+/// Whether no two rows may have the same value in a column.
+fn is_unique(table: &Table, column: usize) -> bool {
+    let has = |index: &IndexDef| index.unique && index.columns.contains(&column);
+    table.indexes().iter().any(|index| has(index.def()))
 }
 
 fn conflict(scope: &Scope, or: Option<Resolve>, clauses: &[Clause]) -> Option<Conflict> {
@@ -111,7 +126,8 @@ fn conflict(scope: &Scope, or: Option<Resolve>, clauses: &[Clause]) -> Option<Co
             match update {
                 None if keyed || target.is_none() => Some(Conflict::Leave),
                 Some(update) if keyed && update.condition.is_none() => {
-                    Some(Conflict::Update(assignments(scope, &update.sets, true)?))
+                    let (sets, heads) = assignments(scope, &update.sets, true)?;
+                    Some(Conflict::Update(sets, heads))
                 }
                 _ => None,
             }
@@ -128,18 +144,26 @@ fn is_key(scope: &Scope, target: &ConflictTarget) -> bool {
         && columns.is_some_and(|columns| columns == scope.first.table.def().primary_key)
 }
 
-/// The assignments, none of them to the key.
-fn assignments(scope: &Scope, sets: &[Set], excluded: bool) -> Option<Sets> {
+/// The assignments to columns, none of them of the key, and to the row's head.
+fn assignments(scope: &Scope, sets: &[Set], excluded: bool) -> Option<(Sets, Heads)> {
     let table = &scope.first.table;
-    let mut found: Sets = Vec::with_capacity(sets.len());
+    let shape = Shape::of(table);
+    let (mut found, mut heads) = (Sets::new(), Heads::new());
     for set in sets {
         let ([name], Values::One(value)) = (&set.columns[..], &set.values) else { return None };
-        let column = table.def().column_index(name)?;
-        let again = found.iter().any(|(known, _)| *known == column);
-        if again || table.def().is_key(column) {
-            return None;
+        match Target::named(table, &shape, name).ok()? {
+            Target::Stored(column) => {
+                let again = found.iter().any(|(known, _)| *known == column);
+                if again || table.def().is_key(column) {
+                    return None;
+                }
+                found.push((column, term(scope, &value.node, excluded)?));
+            }
+            Target::Head(column) => {
+                let again = heads.iter().any(|(known, _)| *known == column);
+                heads.push((column, operand(&value.node).filter(|_| !again)?));
+            }
         }
-        found.push((column, term(scope, &value.node, excluded)?));
     }
-    Some(found)
+    (found.len() <= COLUMNS_MAX).then_some((found, heads))
 }
