@@ -470,8 +470,8 @@ fn a_second_daemon_on_the_same_arena_is_refused() {
     assert_eq!(daemon.connect().set("k", b"v"), "STORED");
 }
 
-/// A process that was killed leaves its port before its files. Who started it again at once, on a busy machine, was told
-/// that the arena is in use, and had no server.
+/// A process that was killed leaves its port before its files. A start at that moment, on a busy machine, said that the
+/// arena is in use, and there was no server.
 #[test]
 fn a_start_waits_for_the_files_of_the_process_before() {
     let mut daemon = Daemon::start(&[]);

@@ -266,7 +266,7 @@ fn said(log: &str, name: &str) -> String {
     both_ends(&text.filter(|line| !is_of_backtrace(line)).collect::<Vec<_>>())
 }
 
-/// Whether a line tells of calls: a test's own words say more, and several failures are to be read at once.
+/// Whether a line names a call: a test's own words say more, and several failures are to be read at once.
 fn is_of_backtrace(line: &str) -> bool {
     let line = line.trim_start();
     let number = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());

@@ -1,7 +1,7 @@
 //! One row written by its whole key: `INSERT`, `REPLACE`, a plain upsert, `SET n = n + 1`.
 //!
-//! Where a column does not take a value, a sum overflows, a key belongs to another table, SQLite computes the statement:
-//! nothing was written until then.
+//! Where a column does not take a value, a sum overflows or a key belongs to another table, SQLite computes the
+//! statement: nothing was written until then.
 
 use std::sync::Arc;
 
