@@ -556,8 +556,13 @@ impl Sorted for Leaf {
         }
         let found = &self.bytes[tags + ties.start * 2..tags + ties.end * 2];
         let smaller = ties.start + below(found.as_chunks().0, tag(location), u16::from_le_bytes);
-        let ties = smaller..ties.end;
-        smaller + ties.take_while(|&at| self.location(at) < location).count()
+        // Those of one tag may be all of a leaf: an element's entries bear no more than its ordinal.
+        let mut ties = smaller..ties.end;
+        while !ties.is_empty() {
+            let middle = ties.start + ties.len() / 2;
+            if self.location(middle) < location { ties.start = middle + 1 } else { ties.end = middle }
+        }
+        ties.start
     }
 }
 
