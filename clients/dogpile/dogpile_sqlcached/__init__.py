@@ -230,11 +230,11 @@ class Lease(CacheMutex):
         its value is computed."""
         backend = self._backend
         text = f"INSERT INTO {backend.table} (key, value, tags, _leased, _ttl) VALUES (?1, '', ?2, TRUE, ?3)"
-        if not backend._changed(f"{text} ON CONFLICT DO NOTHING", self._key, json.dumps(tags), backend.lease):
+        text += " ON CONFLICT DO NOTHING RETURNING _cas AS cas"
+        rows = backend.sql(text, self._key, json.dumps(tags), backend.lease)
+        if not isinstance(rows, list) or not rows:
             return False
-        rows = backend.sql(f"SELECT _cas AS cas FROM {backend.table} WHERE key = ?1", self._key)
-        if isinstance(rows, list) and rows:
-            backend._leases()[self._key] = int(str(rows[0]["cas"]))
+        backend._leases()[self._key] = int(str(rows[0]["cas"]))
         return True
 
     def release(self) -> None:
