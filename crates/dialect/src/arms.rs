@@ -3,12 +3,16 @@
 //! Which type that is, only the last arm tells. So the walk looks first, and begins again with what it found.
 
 use sqltext::ast::{Distinct, Query, SetExpr};
+use sqltext::token::Token;
 use store::definition::SqlType;
 use store::scalar;
 
 use super::out::{Form, Out, call};
 use super::scope::Relation;
 use super::{Item, Step, Stop, Translator, numeric};
+
+/// Arms of types that have nothing in common.
+const MISMATCH: &str = "42804";
 
 impl<'a> Translator<'a, '_> {
     /// What a query is made of. The arms of `UNION` and its like are no recursion: there may be many.
@@ -20,7 +24,7 @@ impl<'a> Translator<'a, '_> {
             first = left;
         }
         let known = self.scopes.known();
-        let begin = self.at;
+        let (begin, word) = (self.at, self.peek());
         let (around, around_keyed) = (self.agreement.take(), self.keyed);
         self.agreement = self.agreed.get(&begin).map(|columns| (self.queries.len(), columns.clone()));
         if !arms.is_empty() {
@@ -46,11 +50,23 @@ impl<'a> Translator<'a, '_> {
             self.agreement = columns;
         }
         (self.agreement, self.keyed) = (around, around_keyed);
+        if let SetExpr::SetOperation { op, .. } = body {
+            self.check_match(&op.to_string(), word)?;
+        }
         let wanted = self.columns_to_agree();
         if wanted.is_empty() || self.agreed.contains_key(&begin) {
             return Ok(out);
         }
         Err(Stop::Again(begin, wanted))
+    }
+
+    /// Refuses numbers beside texts in a column of the query under way, which begins here.
+    pub(super) fn check_match(&self, what: &str, begin: Option<Token<'a>>) -> Step<()> {
+        let items = self.queries.last().and_then(Option::as_ref).into_iter().flatten();
+        let Some((one, other)) = items.filter_map(|item| item.unmatched).next() else { return Ok(()) };
+        let (one, other) = (one.sql_name(), other.sql_name());
+        let message = format!("{what} types {one} and {other} cannot be matched");
+        Err(self.error_at(begin, MISMATCH, message))
     }
 
     fn arm(&mut self, arm: &SetExpr) -> Step<Out<'a>> {
@@ -81,8 +97,7 @@ impl<'a> Translator<'a, '_> {
         let is_table = self.tables.last().copied().unwrap_or(self.defines);
         let wanted = |item: &Item| match item.typed {
             _ if item.digits.must_be_texts(is_table) => Some(SqlType::Numeric),
-            // Texts beside numbers stay texts, as they do in SQLite.
-            Some(ty) if item.open && scalar::has_form(ty) => Some(ty),
+            Some(ty) if item.open && (scalar::has_form(ty) || ty.is_number()) => Some(ty),
             _ => None,
         };
         let items = self.queries.last().and_then(Option::as_ref);
@@ -106,6 +121,11 @@ impl<'a> Translator<'a, '_> {
                 numeric::settled(numeric::exact(column))
             }
             (None, _) | (_, Form::Null) => return Ok(column),
+            (Some(ty), Form::Literal(_)) if ty.is_number() && ty != SqlType::Numeric => {
+                let mut literal = column;
+                self.value_as(&mut literal, ty)?;
+                literal
+            }
             (Some(ty), Form::Literal(_)) if ty != SqlType::Numeric => {
                 let mut literal = column;
                 self.suggest(&mut literal, ty)?;

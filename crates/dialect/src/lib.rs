@@ -135,6 +135,8 @@ pub struct Item {
     typed: Option<SqlType>,
     /// In one of the arms stands a text that has no type by itself.
     open: bool,
+    /// A number of one arm and a text of another, which are of no type together.
+    unmatched: Option<(SqlType, SqlType)>,
 }
 
 impl Item {
@@ -169,7 +171,12 @@ impl Item {
             known.digits = known.digits.or(other.digits);
             known.open |= other.open;
             known.typed = match (known.typed, other.typed) {
-                (Some(one), Some(other)) => Some(types::shared(one, other)),
+                (Some(one), Some(other)) => {
+                    if types::are_number_and_text(one, other) {
+                        known.unmatched.get_or_insert((one, other));
+                    }
+                    Some(types::shared(one, other))
+                }
                 (one, other) => one.or(other),
             };
         }

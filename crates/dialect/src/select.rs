@@ -314,6 +314,7 @@ impl<'a> Translator<'a, '_> {
             typed: column.ty,
             open: Told::of(&column).is_literal(),
             counts: self.queries.len() > 1 && indexes::counts(&column),
+            unmatched: None,
         };
         Ok((item, column))
     }

@@ -434,6 +434,7 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn values(&mut self, values: &Values) -> Step<(Out<'a>, Vec<Vec<Node>>)> {
         let mut rows = Vec::with_capacity(values.rows.len());
         let mut out = Out::default();
+        let begin = self.peek();
         self.pass_word("VALUES", &mut out)?;
         let targets = self.targets.take();
         for (at, row) in values.rows.iter().enumerate() {
@@ -466,6 +467,9 @@ impl<'a> Translator<'a, '_> {
             });
             out.push(row);
         }
+        if targets.is_none() {
+            self.check_match("VALUES", begin)?;
+        }
         Ok((out, rows))
     }
 }
@@ -489,5 +493,6 @@ fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {
         typed: part.ty,
         open: Told::of(part).is_literal(),
         counts: super::indexes::counts(part),
+        unmatched: None,
     }
 }

@@ -126,6 +126,11 @@ pub(super) fn common(values: &[Told]) -> Option<SqlType> {
     Some(if values.iter().all(fits) { ty } else { SqlType::Text })
 }
 
+/// Whether one is a number's and the other a text's.
+pub(super) fn are_number_and_text(one: SqlType, other: SqlType) -> bool {
+    (one.is_number() && is_text(other)) || (is_text(one) && other.is_number())
+}
+
 /// The wider of two numbers or moments; text, as which everything can be told, where they have nothing in common.
 pub(super) fn shared(left: SqlType, right: SqlType) -> SqlType {
     let number = |ty| arithmetic(Some(ty), Some(ty)).is_some();

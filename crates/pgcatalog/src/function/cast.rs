@@ -69,6 +69,7 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
             _ => return Ok(Value::Text(oid.to_string())),
         })),
         (ty, Value::Blob(bytes)) if is_text(ty) => Ok(Value::Text(format!("\\x{}", hex(&bytes)))),
+        (SqlType::Bpchar, value) => Ok(simple::without_blanks(value.with_affinity(Affinity::Text))),
         (ty, value) if is_text(ty) => Ok(value.with_affinity(Affinity::Text)),
         (ty, value) => Ok(accept(ty, value)?),
     }

@@ -10,6 +10,7 @@ use crate::pg::Pg;
 
 const FILES: &[(&str, &str)] = &[
     ("arms.txt", include_str!("answers/arms.txt")),
+    ("blanks.txt", include_str!("answers/blanks.txt")),
     ("comparisons.txt", include_str!("answers/comparisons.txt")),
     ("catalogue.txt", include_str!("answers/catalogue.txt")),
     ("decimals.txt", include_str!("answers/decimals.txt")),

@@ -241,6 +241,8 @@ impl Insertion<'_> {
             *place = converted.stored(column, value.as_ref());
         }
         let values = &new[..cells.len()];
+        let mut head = NewHead::default();
+        assign_heads(&mut head, (&core.store, table), heads, parameters)?;
         write.key.clear();
         table.encode_key(values, &mut write.key)?;
         // The general plan says where the row is to be written.
@@ -268,8 +270,6 @@ impl Insertion<'_> {
         let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
         row.payload.clear();
         table.encode_payload(values, &mut row.payload)?;
-        let mut head = NewHead::default();
-        assign_heads(&mut head, (&core.store, table), heads, parameters)?;
         Ok(if give_head(row, head) { Step::Insert } else { Step::General })
     }
 }

@@ -399,18 +399,21 @@ fn tables_made_of_any_query() {
 CREATE TABLE c (y TEXT);
 INSERT INTO a VALUES (1, x'61');
 INSERT INTO c VALUES ('one');
-CREATE VIEW v AS SELECT x FROM a UNION ALL SELECT y FROM c;
-CREATE TABLE p AS SELECT x FROM a UNION ALL SELECT y FROM c;
+CREATE VIEW v AS SELECT x FROM a UNION ALL SELECT b FROM a;
+CREATE TABLE p AS SELECT x FROM a UNION ALL SELECT b FROM a;
 CREATE TABLE q AS SELECT * FROM (SELECT y FROM c UNION ALL SELECT b FROM a);
 CREATE TABLE r AS SELECT * FROM v;
-CREATE TABLE s AS VALUES (1, 'a'), ('b', 2.5);
+CREATE TABLE s AS VALUES (1, x'61'), (x'62', 2.5);
 CREATE TABLE t AS SELECT x, x, x + 1 AS X, y FROM a, c;
 CREATE TABLE u AS SELECT count(*) FILTER (WHERE x BETWEEN 1 AND 100 AND x IS NOT NULL AND b IS NOT NULL) FROM a",
     );
-    assert_eq!(db.query("SELECT typeof(x), x FROM p ORDER BY 1"), "integer,1;text,one");
+    assert_eq!(db.query("SELECT typeof(x), hex(x) FROM p ORDER BY 1"), "blob,61;integer,31");
     assert_eq!(db.query("SELECT typeof(y) FROM q ORDER BY 1"), "blob;text");
-    assert_eq!(db.query("SELECT typeof(x) FROM r ORDER BY 1"), "integer;text");
-    assert_eq!(db.query("SELECT column1, column2 FROM s ORDER BY typeof(column1)"), "1,a;b,2.5");
+    assert_eq!(db.query("SELECT typeof(x) FROM r ORDER BY 1"), "blob;integer");
+    assert_eq!(
+        db.query("SELECT hex(column1), hex(column2) FROM s ORDER BY typeof(column1)"),
+        "62,322E35;31,61"
+    );
     let (_, rows) = db.execute("SELECT * FROM t", &[]).unwrap();
     assert_eq!(rows.names, ["x", "x:1", "X:2", "y"]);
     assert_eq!(

@@ -75,7 +75,6 @@ pub fn has_form(ty: SqlType) -> bool {
             | SqlType::Numeric
             | SqlType::Text
             | SqlType::Varchar
-            | SqlType::Bpchar
             | SqlType::Name
             | SqlType::Xml
             | SqlType::Inet
@@ -120,6 +119,7 @@ pub fn accept(ty: SqlType, value: Value) -> Result<Value, Refusal> {
         SqlType::Timetz => simple::text_form(ty, value, moment::timetz),
         SqlType::Interval => simple::text_form(ty, value, |text| Interval::parse(text).map(Interval::write)),
         SqlType::Unknown => Ok(value),
+        SqlType::Bpchar => simple::of_affinity(ty, value, Affinity::Text).map(simple::without_blanks),
         _ => simple::of_affinity(ty, value, Affinity::Text),
     }
 }

@@ -63,6 +63,14 @@ fn out_of_range(ty: SqlType) -> Refusal {
     Refusal::new("22003", format!("{} out of range", ty.sql_name()))
 }
 
+/// A text of `CHAR(n)`: blanks behind it mean nothing there, so that it is the same text with them and without.
+pub fn without_blanks(value: Value) -> Value {
+    match value {
+        Value::Text(text) if text.ends_with(' ') => Value::from(text.trim_end_matches(' ')),
+        value => value,
+    }
+}
+
 /// What the affinity makes of it, if that is of the kind.
 pub(super) fn of_affinity(ty: SqlType, value: Value, affinity: Affinity) -> Result<Value, Refusal> {
     let value = match (&value, affinity) {

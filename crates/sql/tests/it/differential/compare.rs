@@ -101,7 +101,7 @@ const CLASSES: &[(&str, &[&str])] = &[
     ("values for", &["42601"]),
 ];
 
-/// Whether this error says that a text is no number, or that the two are not compared.
+/// Whether this error says that a text is no number, or that the two are not compared or in one column.
 pub(crate) fn is_of_text_and_number(state: &str, message: &str) -> bool {
     let numbers = ["smallint", "integer", "bigint", "real", "double precision", "numeric"];
     let operator = message.strip_prefix("operator does not exist: ");
@@ -112,6 +112,7 @@ pub(crate) fn is_of_text_and_number(state: &str, message: &str) -> bool {
         "22P02" => {
             numbers.iter().any(|ty| message.starts_with(&format!("invalid input syntax for type {ty}:")))
         }
+        "42804" => message.ends_with("cannot be matched"),
         _ => false,
     }
 }
