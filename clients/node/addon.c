@@ -240,31 +240,43 @@ static napi_value value_of(napi_env env, int status, const sqlcached_value *valu
     return made;
 }
 
-/* peek(handle, key): a Buffer, null for a miss, undefined where shared memory cannot tell. */
-static napi_value peek(napi_env env, napi_callback_info info)
+/* Reads shared memory for the two below: the status, ELSEWHERE where it cannot tell. False: an exception is thrown. */
+static bool look(napi_env env, napi_callback_info info, handle **of, int *status)
 {
     /* Keys that are strings are short; a longer one is not in shared memory. */
     char short_key[256];
     size_t count = 2, length;
     napi_value arguments[2];
-    handle *of;
     void *key = short_key;
     bool is_buffer;
+
+    if (napi_get_cb_info(env, info, &count, arguments, NULL, NULL) != napi_ok
+        || napi_get_value_external(env, arguments[0], (void **)of) != napi_ok
+        || napi_is_buffer(env, arguments[1], &is_buffer) != napi_ok
+        || (is_buffer ? napi_get_buffer_info(env, arguments[1], &key, &length)
+                      : napi_get_value_string_utf8(env, arguments[1], short_key, sizeof short_key, &length))
+               != napi_ok) {
+        failed(env);
+        return false;
+    }
+    if (!is_buffer && length >= sizeof short_key - 4)
+        *status = SQLCACHED_ELSEWHERE;
+    else
+        *status = (*of)->table ? sqlcached_table_peek((*of)->table, key, length, (*of)->value)
+                               : sqlcached_peek((*of)->client, key, length, (*of)->value);
+    if (*status < 0)
+        throw_last(env, *status);
+    return *status >= 0;
+}
+
+/* peek(handle, key): a Buffer, null for a miss, undefined where shared memory cannot tell. */
+static napi_value peek(napi_env env, napi_callback_info info)
+{
+    handle *of;
     int status;
 
-    TRY(napi_get_cb_info(env, info, &count, arguments, NULL, NULL));
-    TRY(napi_get_value_external(env, arguments[0], (void **)&of));
-    TRY(napi_is_buffer(env, arguments[1], &is_buffer));
-    if (is_buffer)
-        TRY(napi_get_buffer_info(env, arguments[1], &key, &length));
-    else
-        TRY(napi_get_value_string_utf8(env, arguments[1], short_key, sizeof short_key, &length));
-    if (!is_buffer && length >= sizeof short_key - 4)
-        return undefined(env);
-    status = of->table ? sqlcached_table_peek(of->table, key, length, of->value)
-                       : sqlcached_peek(of->client, key, length, of->value);
-    if (status < 0)
-        return throw_last(env, status);
+    if (!look(env, info, &of, &status))
+        return NULL;
     return status == SQLCACHED_ELSEWHERE ? undefined(env) : value_of(env, status, of->value);
 }
 
@@ -446,23 +458,34 @@ static napi_value many_of(napi_env env, const task *task)
 }
 
 /* [state, value, flags, cas, renewal] of a read; index.js makes an object of it where it is asked for. */
-static napi_value read_of(napi_env env, const task *task)
+static napi_value read_of(napi_env env, int status, const sqlcached_value *value)
 {
     napi_value made, part;
 
     TRY(napi_create_array_with_length(env, 5, &made));
-    TRY(napi_create_int32(env, task->status, &part));
+    TRY(napi_create_int32(env, status, &part));
     TRY(napi_set_element(env, made, 0, part));
-    if (!(part = value_of(env, task->status, task->values[0])))
+    if (!(part = value_of(env, status, value)))
         return NULL;
     TRY(napi_set_element(env, made, 1, part));
-    TRY(napi_create_uint32(env, sqlcached_value_flags(task->values[0]), &part));
+    TRY(napi_create_uint32(env, sqlcached_value_flags(value), &part));
     TRY(napi_set_element(env, made, 2, part));
-    TRY(napi_create_bigint_uint64(env, sqlcached_value_cas(task->values[0]), &part));
+    TRY(napi_create_bigint_uint64(env, sqlcached_value_cas(value), &part));
     TRY(napi_set_element(env, made, 3, part));
-    TRY(napi_create_int32(env, sqlcached_value_renewal(task->values[0]), &part));
+    TRY(napi_create_int32(env, sqlcached_value_renewal(value), &part));
     TRY(napi_set_element(env, made, 4, part));
     return made;
+}
+
+/* glance(handle, key): the same from shared memory, undefined where it cannot tell. */
+static napi_value glance(napi_env env, napi_callback_info info)
+{
+    handle *of;
+    int status;
+
+    if (!look(env, info, &of, &status))
+        return NULL;
+    return status == SQLCACHED_ELSEWHERE ? undefined(env) : read_of(env, status, of->value);
 }
 
 static napi_value answer_of(napi_env env, const task *task)
@@ -473,7 +496,7 @@ static napi_value answer_of(napi_env env, const task *task)
     case GET:
     case CLAIM:
     case TABLE_GET:
-    case TABLE_WAIT: return read_of(env, task);
+    case TABLE_WAIT: return read_of(env, task->status, task->values[0]);
     case GET_MANY:
     case TABLE_GET_MANY: return many_of(env, task);
     case SQL: return result_of(env, task->result);
@@ -670,7 +693,7 @@ static napi_value initialize(napi_env env, napi_value exports)
     static const struct {
         const char *name;
         napi_callback function;
-    } functions[] = {{"open", open_client}, {"openTable", open_table}, {"peek", peek}, {"run", run}};
+    } functions[] = {{"open", open_client}, {"openTable", open_table}, {"peek", peek}, {"glance", glance}, {"run", run}};
     size_t i;
 
     for (i = 0; i < sizeof functions / sizeof functions[0]; i++) {

@@ -49,6 +49,8 @@ export class Client {
   constructor(options?: Options)
   /** From shared memory only, at once: null for a miss, undefined if only the daemon knows. */
   peek(key: Bytes): Buffer | null | undefined
+  /** As lookup, from shared memory only, at once: undefined if only the daemon knows. */
+  glance(key: Bytes): Lookup | undefined
   /** From shared memory, or from the daemon; null for a miss. */
   get(key: Bytes): Promise<Buffer | null>
   lookup(key: Bytes): Promise<Lookup>
@@ -73,6 +75,7 @@ export class Client {
 /** By a table's own keys; the parts of a composite key are joined with `:`. */
 export interface Table {
   peek(key: Bytes): Buffer | null | undefined
+  glance(key: Bytes): Lookup | undefined
   get(key: Bytes): Promise<Buffer | null>
   lookup(key: Bytes): Promise<Lookup>
   getMany<K extends Bytes>(keys: Iterable<K>): Promise<Map<K, Buffer>>

@@ -35,6 +35,12 @@ const described = ([status, value, flags, cas, renewal]) => ({
   renewal: RENEWALS[renewal],
 })
 
+/** What shared memory has of a key, or undefined. */
+function glance(handle, key) {
+  const near = addon.glance(handle, key)
+  return near && described(near)
+}
+
 class Client {
   #handle
 
@@ -44,6 +50,10 @@ class Client {
 
   peek(key) {
     return addon.peek(this.#handle, key)
+  }
+
+  glance(key) {
+    return glance(this.#handle, key)
   }
 
   async get(key) {
@@ -100,6 +110,10 @@ class Table {
 
   peek(key) {
     return addon.peek(this.#handle, key)
+  }
+
+  glance(key) {
+    return glance(this.#handle, key)
   }
 
   async get(key) {

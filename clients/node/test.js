@@ -22,6 +22,9 @@ test('values come back, from shared memory at once', async () => {
   assert.deepEqual(cache.peek('frag:1:a'), Buffer.from([120, 0, 255]))
   assert.equal(await cache.get(Buffer.from('frag:1:none')), null)
   const { state, flags, cas } = await cache.lookup('frag:1:a')
+  assert.deepEqual(cache.glance('frag:1:a'), { ...(await cache.lookup('frag:1:a')), renewal: cache.glance('frag:1:a').renewal })
+  assert.equal(cache.table('frag').glance('1:a').flags, 7)
+  assert.equal(cache.glance('frag:1:none').state, 'miss')
   assert.deepEqual([state, flags], ['hit', 7])
   assert.equal(await cache.add('frag:1:a', 'y'), false)
   assert.equal(await cache.cas('frag:1:a', 'y', cas), true)
@@ -34,6 +37,7 @@ test('values come back, from shared memory at once', async () => {
 test('a private table is the daemon\'s to answer', async () => {
   await cache.set('private:a', 'x')
   assert.equal(cache.peek('private:a'), undefined)
+  assert.equal(cache.glance('private:a'), undefined)
   assert.equal(String(await cache.get('private:a')), 'x')
 })
 

@@ -25,7 +25,16 @@ export class Client {
   disconnect(): Promise<void>;
 }
 
-export interface CacheOptions extends ConnectionOptions {
+/** How rows are read and written. */
+export interface TableConnection extends ConnectionOptions {
+  /**
+   * Reads rows from shared memory, for a daemon on this machine: needs the package `@sqlcached/shared-memory`. `true`, or
+   * where the daemon has its socket and its file of shared memory.
+   */
+  sharedMemory?: boolean | { socket?: string; arena?: string };
+}
+
+export interface CacheOptions extends TableConnection {
   /** `cache` by default. */
   table?: string;
   /** Options of the table: `ttl`, `max_memory`, `min_memory`, `max_rows`, ... They count when it is made. */

@@ -1,9 +1,9 @@
 /// <reference types="node" />
 
 import { EventEmitter } from "node:events";
-import type { ConnectionOptions } from "./index.js";
+import type { TableConnection } from "./index.js";
 
-export interface StoreOptions extends ConnectionOptions {
+export interface StoreOptions extends TableConnection {
   /** The store's table; `keyv` by default. */
   table?: string;
   /** Options of the table: `ttl`, `max_memory`, `min_memory`, `max_rows`, ... They count when it is made. */

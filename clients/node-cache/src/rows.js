@@ -3,6 +3,7 @@
 const { Client } = require("./client.js");
 const { RefusedError, StatementError } = require("./errors.js");
 const limits = require("./limits.js");
+const { Memory } = require("./memory.js");
 const protocol = require("./protocol.js");
 const { Removals } = require("./removals.js");
 const { after, text } = require("./text.js");
@@ -24,9 +25,11 @@ class Rows {
     this.name = name;
     this.prefix = `${name}:`;
     this.shape = shape;
-    this.own = { prefix: this.prefix, value: shape.value, ...shape.options };
+    const { sharedMemory = false, ...asked } = typeof connection === "string" ? { location: connection } : connection;
+    this.memory = sharedMemory === false ? null : new Memory(sharedMemory);
+    this.own = { prefix: this.prefix, value: shape.value, ...shape.options, ...(this.memory && { shared_memory: true }) };
     this.options = options;
-    this.client = new Client(connection, (opened) => this.ensure(opened));
+    this.client = new Client(asked, (opened) => this.ensure(opened));
     this.removals = new Removals((statement, parameters) => this.changed(statement, parameters), `DELETE FROM "${name}"`, shape.pending);
   }
 
@@ -89,7 +92,8 @@ class Rows {
   /** The bytes of a row and its flags; undefined if it is missing, stale or the place of a value that is being made. */
   async item(key) {
     const name = this.wire(key);
-    const item = name === null ? await this.row(key) : await this.client.ask(`mg ${name[0]}${name[1]} v f\r\n`, protocol.item);
+    const near = name === null ? undefined : this.memory?.look(this.prefix + text(key));
+    const item = near !== undefined ? near : name === null ? await this.row(key) : await this.client.ask(`mg ${name[0]}${name[1]} v f\r\n`, protocol.item);
     return item === null || item.stale || item.flags === PLACE ? undefined : item;
   }
 

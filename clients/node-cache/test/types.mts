@@ -14,7 +14,7 @@ declare module "express-session" {
   }
 }
 
-const cache = new Cache({ location: "/run/sqlcached/sock", table: "page", options: { ttl: "10 min" }, onError: (error: Error) => {} });
+const cache = new Cache({ location: "/run/sqlcached/sock", sharedMemory: true, table: "page", options: { ttl: "10 min" }, onError: (error: Error) => {} });
 const text: string = await cache.getOrSet("k", async () => "text", { ttl: 1_000, tags: ["t"] });
 const removed: number = await cache.invalidateTags(["t"], { soft: true });
 const rows = await new Client("127.0.0.1:11211").sql("SELECT ?", 1);

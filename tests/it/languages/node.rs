@@ -9,7 +9,7 @@ use super::{HELLO, built, client, fetched, succeed, tell, with_library};
 use crate::daemon::Daemon;
 
 /// A folder of packages with ours in it, built once: a copy, because it is built beside its sources.
-fn packages() -> &'static Path {
+pub(super) fn packages() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
         let place = built("node_modules");

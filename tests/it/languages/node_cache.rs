@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{HELLO, built, client, fetched, root, succeed, tell};
+use super::{HELLO, built, client, fetched, node, root, succeed, tell};
 use crate::daemon::{Daemon, PROGRAM};
 
 /// A copy of the package in which Node finds what was fetched: modules of ECMAScript are looked up beside the file.
@@ -68,6 +68,25 @@ fn node_cache_package() {
     for (file, at_least) in FILES {
         passes(&own(&place, file), at_least);
     }
+}
+
+/// With the other package beside it, rows are read from shared memory. Its parts are found by the path of modules, for
+/// what was fetched has no room for it.
+#[test]
+fn node_cache_shared_memory() {
+    let place = package("node-cache-memory");
+    let daemon = Daemon::start(&[]);
+    let mut tests = own(&place, "memory.test.mjs");
+    tell(tests.env("NODE_PATH", node::packages()), &daemon);
+    passes(&tests, 8);
+    // Where the other package is missing, the error says so.
+    let mut without = Command::new("node");
+    without.args(["-e", "try { new (require(process.argv[1]).Cache)({ sharedMemory: true }) } catch (error) { console.log(String(error)) }"]);
+    let (out, _) = succeed(without.arg(client("node-cache/src/index.js")));
+    assert!(
+        out.starts_with("TypeError: the option sharedMemory needs the package @sqlcached/shared-memory"),
+        "{out}"
+    );
 }
 
 /// How often a daemon restarted while tests ran.
