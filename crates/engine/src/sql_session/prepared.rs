@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rapidhash::fast::RandomState;
 use sql::{Allowance, ColumnDescription, Description, Held, SqlError, SqlType};
 
 use super::utility::Utility;
@@ -152,7 +153,8 @@ pub(crate) fn chosen_types(types: impl Iterator<Item = u32>) -> Result<Vec<Optio
 #[derive(Debug)]
 pub(crate) struct Statements {
     unnamed: Option<Arc<Prepared>>,
-    named: HashMap<Box<str>, Arc<Prepared>>,
+    /// By a hash that a client cannot foresee, and that costs a fifth of the standard one.
+    named: HashMap<Box<str>, Arc<Prepared>, RandomState>,
     /// What the named ones take of the session's allowance.
     held: Held,
     /// What the unnamed one takes of it; nothing where it is short.
@@ -163,7 +165,7 @@ impl Statements {
     pub(crate) fn new(allowance: &Arc<Allowance>) -> Self {
         Self {
             unnamed: None,
-            named: HashMap::new(),
+            named: HashMap::default(),
             held: allowance.account(),
             unnamed_held: allowance.account(),
         }
@@ -202,7 +204,7 @@ impl Statements {
 
     pub(crate) fn clear(&mut self) {
         self.unnamed = None;
-        self.named = HashMap::new();
+        self.named = HashMap::default();
         self.held.set(0);
         self.unnamed_held.set(0);
     }
