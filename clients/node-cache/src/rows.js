@@ -93,8 +93,17 @@ class Rows {
   async item(key) {
     const name = this.wire(key);
     const near = name === null ? undefined : this.memory?.look(this.prefix + text(key));
-    const item = near !== undefined ? near : name === null ? await this.row(key) : await this.client.ask(`mg ${name[0]}${name[1]} v f\r\n`, protocol.item);
+    const item = near !== undefined ? near : name === null ? await this.row(key) : await this.client.ask(`mg ${name[0]}${name[1]} v f c\r\n`, protocol.item);
+    // Who only reads leaves it to others to make the value again.
+    if (item?.won) await this.leave(key, item.cas);
     return item === null || item.stale || item.flags === PLACE ? undefined : item;
+  }
+
+  /** Leaves the claim of a version to the next who asks: its place goes, and a value that is there may be made again. */
+  async leave(key, cas) {
+    const version = `WHERE ${this.shape.key} = ? AND _cas = CAST(? AS BIGINT)`;
+    const place = await this.changed(`DELETE FROM "${this.name}" ${version} AND _flags = ${PLACE}`, [text(key), cas]);
+    if (place === 0) await this.sql(`UPDATE "${this.name}" SET _leased = FALSE ${version}`, [text(key), cas]);
   }
 
   /** A row whose key is too long for memcached's protocol; null if it is missing. */

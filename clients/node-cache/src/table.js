@@ -79,11 +79,6 @@ class Table extends Rows {
     return changed > 0;
   }
 
-  /** Leaves a place to the next who asks, if it is still this version. */
-  async leave(key, cas) {
-    await this.sql(`DELETE FROM "${this.name}" WHERE key = ? AND _cas = CAST(? AS BIGINT) AND _flags = ${PLACE}`, [text(key), cas]);
-  }
-
   /** The line of the command that stores a row; null if it goes by a statement only. */
   storing(key, value, flags, ttl, tags, more = "") {
     const name = this.wire(key);

@@ -95,6 +95,15 @@ test("a soft invalidation: one makes it again, the others get the old one", asyn
   assert.equal(await two.get("k"), "new");
 });
 
+test("who only reads a stale value, or fails to make it, leaves that to the next", async () => {
+  const [one, two] = [open("read"), open("read")];
+  await one.set("k", "old", { tags: ["t"] });
+  await one.invalidateTags(["t"], { soft: true });
+  assert.equal(await one.get("k"), undefined);
+  await assert.rejects(one.getOrSet("k", () => Promise.reject(new Error("no database"))), /no database/);
+  assert.equal(await two.getOrSet("k", () => "new"), "new");
+});
+
 test("one that fails leaves its place to the next", async () => {
   for (const [key, tags] of WAYS) {
     const [one, two] = [open("fails"), open("fails")];

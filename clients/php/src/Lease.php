@@ -116,12 +116,12 @@ final class Lease
         return $this->table->set($this->key, $data, $flags, $ttl, $tags, 'S', $cas);
     }
 
-    /** Leaves the place to the next who asks. A stale value stays, and its lease ends by itself. */
+    /** Leaves the place, or the claim of a stale value, to the next who asks. */
     public function giveUp(): void
     {
         [$cas, $this->cas] = [$this->cas, null];
-        if ($cas !== null && $this->reserved) {
-            $this->table->attempt(fn (): bool => $this->table->delete($this->key, $cas), false);
+        if ($cas !== null) {
+            $this->table->attempt(fn (): bool => $this->table->giveBack($this->key, $cas, $this->reserved), false);
         }
     }
 }

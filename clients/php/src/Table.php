@@ -114,7 +114,26 @@ final class Table
     /** The row; null if it is missing, stale or reserved, or may not be read. */
     public function get(string $key): ?Item
     {
-        return $this->isReadable() ? self::fresh($this->item($key)) : null;
+        return $this->isReadable() ? $this->read($key, $this->item($key)) : null;
+    }
+
+    /** What a reader gets of an item. One that is asked to compute the value only reads: it leaves that to others. */
+    private function read(string $key, ?Item $item): ?Item
+    {
+        if ($item?->won) {
+            $this->attempt(fn (): bool => $this->giveBack($key, $item->cas, $item->isReserved()), false);
+        }
+        return $item?->isFresh() ? $item : null;
+    }
+
+    /** Gives back the claim to compute a version, so that the next who reads it gets it. Whether it was that version. */
+    public function giveBack(string $key, string $cas, bool $reserved): bool
+    {
+        if ($reserved) {
+            return $this->delete($key, $cas);
+        }
+        $text = "UPDATE {$this->definition->quoted()} SET _leased = FALSE WHERE key = ? AND _cas = CAST(? AS BIGINT)";
+        return $this->changed($text, [Keys::text($key), $cas]) > 0;
     }
 
     /**
@@ -139,9 +158,9 @@ final class Table
             foreach ($part as $place => $key) {
                 $name = $this->wire->key($key);
                 if ($name === null) {
-                    $found[$key] = self::fresh($this->item($key));
+                    $found[$key] = $this->read($key, $this->item($key));
                 } else {
-                    $request .= "mg $name v f q O$place\r\n";
+                    $request .= "mg $name v f c q O$place\r\n";
                 }
             }
             if ($request === '') {
@@ -152,15 +171,10 @@ final class Table
                 return Protocol::items($connection);
             });
             foreach ($items as $place => $item) {
-                $found[$part[$place] ?? ''] = self::fresh($item);
+                $found[$part[$place] ?? ''] = $this->read($part[$place] ?? '', $item);
             }
         }
         return array_filter($found);
-    }
-
-    private static function fresh(?Item $item): ?Item
-    {
-        return $item?->isFresh() ? $item : null;
     }
 
     /**

@@ -65,6 +65,26 @@ final class LeaseTest extends TestCase
         (new Psr16(Place::options(), 'lease'))->clear();
     }
 
+    /** A stale value that was only read was never computed again, unless its table had a `lease`. */
+    public function testWhoOnlyReadsOrFailsLeavesAStaleValueToTheNext(): void
+    {
+        $cache = new Psr16(Place::options(), 'lease');
+        foreach (['a', 'b'] as $key) {
+            $cache->set($key, 'old', 100, ['t']);
+        }
+        $cache->invalidateTags(['t'], soft: true);
+        $this->assertNull($cache->get('a'));
+        $this->assertSame(['a' => null, 'b' => null], [...$cache->getMultiple(['a', 'b'])]);
+        try {
+            $cache->getOrSet('a', static fn () => throw new \RuntimeException('no database'), 100);
+            $this->fail('the failure is the caller\'s');
+        } catch (\RuntimeException) {
+        }
+        foreach (['a', 'b'] as $key) {
+            $this->assertSame('new', $cache->getOrSet($key, static fn (): string => 'new', 100));
+        }
+    }
+
     /** @dataProvider caches */
     public function testOneOfTenComputes(\Closure $remember): void
     {

@@ -69,10 +69,10 @@ module Sqlcached
       claimed(@table.reserve(@key, @tags, Limits::LEASE, cas), reserved: true)
     end
 
-    # Leaves the place to the next who asks. A value that is there stays.
+    # Leaves the place, or the claim of a value that is there, to the next who asks.
     def give_up
-      cas = hand_over
-      @table.attempt(false) { @table.delete_version(@key, cas) } if cas && @reserved
+      cas = hand_over or return
+      @table.attempt(false) { @reserved ? @table.delete_version(@key, cas) : @table.leave(@key, cas) }
     end
 
     private

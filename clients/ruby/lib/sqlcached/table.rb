@@ -209,6 +209,12 @@ module Sqlcached
       @removals.send("DELETE FROM #{definition.quoted}", [])
     end
 
+    # Leaves the claim to compute a version again to the next who reads it.
+    def leave(key, cas)
+      text = "UPDATE #{definition.quoted} SET _leased = FALSE WHERE key = ? AND _cas = CAST(? AS BIGINT)"
+      @statements.changed(text, [Keys.text(key), cas])
+    end
+
     # Closes the connections, which open again by themselves.
     def close
       @client.close
@@ -220,10 +226,7 @@ module Sqlcached
     def give_back(key, item)
       return unless item
 
-      return delete_version(key, item.cas) if item.reserved?
-
-      text = "UPDATE #{definition.quoted} SET _leased = FALSE WHERE key = ? AND _cas = CAST(? AS BIGINT)"
-      @statements.changed(text, [Keys.text(key), item.cas])
+      item.reserved? ? delete_version(key, item.cas) : leave(key, item.cas)
     end
 
     # A write may have failed after an old row was there, which must not be read any more.

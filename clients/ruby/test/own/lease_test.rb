@@ -89,6 +89,13 @@ class LeaseTest < OwnTest
     assert_equal "forced", @cache.read("value")
   end
 
+  def test_a_failure_leaves_a_stale_value_to_the_next
+    @cache.write("value", "old", tags: ["t"])
+    @cache.delete_tagged("t", soft: true)
+    assert_raises(RuntimeError) { @cache.fetch("value") { raise "no database" } }
+    assert_equal "new", @cache.fetch("value") { "new" }
+  end
+
   def test_softly_invalidated_values_serve_all_but_one
     @cache.write("value", "old", tags: ["t"])
     assert_equal 1, @cache.delete_tagged("t", soft: true)
