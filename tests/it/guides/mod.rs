@@ -131,6 +131,7 @@ impl Place {
         command.env("SQLCACHED_ARENA", "none").env("TMPDIR", &self.folder.0);
         // The jars that a project of Maven would have.
         command.env("CLASSPATH", crate::languages::java::hibernate());
+        command.env("SPRING", crate::languages::java::spring());
         command.env("RUBYLIB", root.join("clients/ruby/lib"));
         // What Composer would install is found on the path of includes. The colon stands for PHP's own settings.
         let php = root.join(PHP_PACKAGES);
@@ -284,6 +285,11 @@ fn start_with_java() {
 #[test]
 fn hibernate_s_second_level_cache() {
     follow("hibernate.md", 3);
+}
+
+#[test]
+fn caches_and_sessions_of_spring() {
+    follow("spring.md", 2);
 }
 
 #[test]

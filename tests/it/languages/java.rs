@@ -1,4 +1,5 @@
-//! The packages for Java: the suites of JCache and of Guava's maps, and their own tests, some with Hibernate.
+//! The packages for Java: the suites of JCache and of Guava's maps, and their own tests, some with Hibernate
+//! and Spring.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +17,8 @@ fn contained(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_path_buf()];
     }
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     entries.iter().flat_map(|entry| contained(entry)).collect()
 }
@@ -38,7 +40,7 @@ fn compiled(name: &str, files: &[PathBuf], copies: &[PathBuf], with: &str) -> St
     lock.lock().unwrap();
     let mut sum = DefaultHasher::new();
     for path in with.split(':') {
-        // Where ours were compiled anew, these may have to be, too.
+        // Where ours were compiled again, these may have to be, too.
         (path, std::fs::read(Path::new(path).with_extension("stamp")).ok()).hash(&mut sum);
     }
     for file in files.iter().chain(copies).flat_map(|path| contained(path)) {
@@ -81,15 +83,32 @@ fn suites() -> &'static str {
     })
 }
 
+/// The class path of a framework with the packages and the one for it.
+fn framework(module: &str) -> String {
+    let libraries = fetched(&format!("clients-java-{module}")).join("*");
+    let with = format!("{}:{}", packages(), libraries.display());
+    let main = client("java").join(module).join("src/main");
+    let own = sources(&main.join("java"));
+    format!("{}:{with}", compiled(module, &own, &[main.join("resources/META-INF")], &with))
+}
+
 /// The class path of Hibernate with the packages.
 pub(crate) fn hibernate() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let with = format!("{}:{}", packages(), fetched("clients-java-hibernate").join("*").display());
-        let module = client("java/hibernate/src/main");
-        let own = sources(&module.join("java"));
-        format!("{}:{with}", compiled("hibernate", &own, &[module.join("resources/META-INF")], &with))
-    })
+    PATH.get_or_init(|| framework("hibernate"))
+}
+
+/// The class path of Spring Boot with the packages.
+pub(crate) fn spring() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| framework("spring"))
+}
+
+/// The class path of a framework with its own tests.
+fn tests_with(module: &str, path: &str) -> String {
+    let with = format!("{}:{path}", suites());
+    let own = sources(&client("java").join(module).join("tests"));
+    format!("{}:{with}", compiled(&format!("{module}-tests"), &own, &[], &with))
 }
 
 /// A Java that finds classes at a path, told where a daemon is.
@@ -110,7 +129,8 @@ fn tests(command: &Command) -> usize {
     let (out, _) = succeed(command);
     // The seeds of random tests.
     println!("{out}");
-    let count = out.split_once(" classes, ").and_then(|(_, rest)| rest.split_once(" tests, 0 failures, 0 ignored"));
+    let count =
+        out.split_once(" classes, ").and_then(|(_, rest)| rest.split_once(" tests, 0 failures, 0 ignored"));
     count.and_then(|(count, _)| count.parse().ok()).unwrap_or_else(|| panic!("{out}"))
 }
 
@@ -155,13 +175,18 @@ fn java_hibernate() {
     let database = shop(&[]);
     let daemon = SqlDaemon::start(&[]);
     psql(&daemon.place, &server(&database));
-    let with = format!("{}:{}", suites(), hibernate());
-    let own = sources(&client("java/hibernate/tests"));
-    let path = format!("{}:{with}", compiled("hibernate-tests", &own, &[], &with));
-    let mut command = java(&path, &daemon.daemon);
+    let mut command = java(&tests_with("hibernate", hibernate()), &daemon.daemon);
     command.env("PGPORT", database.place.port.to_string());
     let all = classes(["HibernateTest", "HibernateFailureTest", "HibernateJcacheTest"]);
     assert!(tests(command.args(all)) >= 16);
+}
+
+/// A shop with Spring Boot in two JVMs.
+#[test]
+fn java_spring() {
+    let daemon = Daemon::start(&[]);
+    let all = classes(["SpringTest", "SpringCacheTest"]);
+    assert!(tests(java(&tests_with("spring", spring()), &daemon).args(all)) >= 17);
 }
 
 #[test]

@@ -49,6 +49,11 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "clients/java/hibernate/tests/pom.xml",
         fetch: fetch_java,
     },
+    Packages {
+        name: "clients-java-spring",
+        pinned_by: "clients/java/spring/tests/pom.xml",
+        fetch: fetch_java,
+    },
     Packages { name: "clients-java-build", pinned_by: "clients/java/pom.xml", fetch: fetch_maven },
     Packages {
         name: "clients-node-next",

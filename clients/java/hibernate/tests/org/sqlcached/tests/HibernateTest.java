@@ -9,8 +9,6 @@ import static org.junit.Assert.assertTrue;
 import java.math.BigDecimal;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 import org.hibernate.Session;
 import org.hibernate.cache.spi.access.EntityDataAccess;
 import org.hibernate.engine.spi.SessionFactoryImplementor;
@@ -65,7 +63,7 @@ public class HibernateTest {
 
     @After
     public void forget() {
-        await(HibernateTest::isSettled);
+        FailureTest.await(HibernateTest::isSettled);
         shop.sessions.getCache().evictAllRegions();
     }
 
@@ -73,14 +71,6 @@ public class HibernateTest {
     private static boolean isSettled() {
         String text = "SELECT count(*) AS n FROM sqlcached_sources WHERE state <> 'streaming' OR unsettled > 0";
         return count(text) == 0;
-    }
-
-    private static void await(BooleanSupplier isSo) {
-        long end = System.nanoTime() + Daemon.PATIENCE * 1_000_000;
-        while (!isSo.getAsBoolean()) {
-            assertTrue("it never came to this", System.nanoTime() - end < 0);
-            LockSupport.parkNanos(10_000_000);
-        }
     }
 
     private static long count(String text) {
@@ -164,7 +154,7 @@ public class HibernateTest {
         try (Session session = shop.sessions.openSession()) {
             assertNull(get(session, 5));
             HibernateShop.psql("UPDATE product SET price = 51 WHERE id = 5");
-            await(() -> count("SELECT count(*) AS n FROM " + table()) == 0);
+            FailureTest.await(() -> count("SELECT count(*) AS n FROM " + table()) == 0);
             assertFalse(fill(session, 5, "old"));
         }
         assertEquals(51, shop.price(5));
@@ -175,7 +165,7 @@ public class HibernateTest {
         assertEquals(6, shop.price(6));
         assertEquals("6", other.ask("price 6"));
         HibernateShop.psql("UPDATE product SET price = 60 WHERE id = 6");
-        await(() -> shop.price(6) == 60);
+        FailureTest.await(() -> shop.price(6) == 60);
         assertEquals("60", other.ask("price 6"));
     }
 
