@@ -106,6 +106,7 @@ public class SpringTest {
     public void aTagRemovesPagesOfAllJvms() {
         String old = ann.get(here, "/page/2");
         assertEquals(old, ann.get(there, "/page/2"));
+        assertEquals(1, count("pages WHERE key = '2' AND _ttl BETWEEN 3000 AND 3600"));
         String other = ann.get(here, "/page/3");
         assertEquals("1", ann.get(there, "/evict?tag=product:2"));
         int before = made();

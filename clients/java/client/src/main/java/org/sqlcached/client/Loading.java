@@ -77,7 +77,7 @@ public final class Loading {
     /**
      * @param key any text
      * @param value not null
-     * @param ttl seconds, or {@link Write#FOREVER}
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      * @param tags by which it can be removed
      */
     public void set(String key, Object value, long ttl, String... tags) {
@@ -87,7 +87,7 @@ public final class Loading {
     /**
      * @param key any text
      * @param value not null
-     * @param ttl seconds, or {@link Write#FOREVER}
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      * @param tags by which it can be removed
      * @return a row to be stored
      */
@@ -100,7 +100,7 @@ public final class Loading {
      * Returns a value, or computes and stores it. Without a daemon everybody computes.
      *
      * @param key any text
-     * @param ttl seconds, or {@link Write#FOREVER}
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      * @param tags of the value
      * @param compute makes the value; null is not stored
      * @return the value
@@ -113,7 +113,7 @@ public final class Loading {
      * A value that was computed, and how it is stored.
      *
      * @param value null is not stored
-     * @param ttl seconds, or {@link Write#FOREVER}
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      * @param tags by which it can be removed
      */
     public record Made(Object value, long ttl, Collection<String> tags) {

@@ -13,16 +13,19 @@ import org.sqlcached.client.Write;
 final class Plain implements StorageAccess {
     private final Loading rows;
     private final Function<Object, String> texts;
+    private final long ttl;
     private final Object unknown;
 
     /**
      * @param rows where the values are
      * @param texts the text of a key
+     * @param ttl seconds that a value lives, as {@link Write} has them
      * @param unknown what is answered while the rows cannot be read
      */
-    Plain(Loading rows, Function<Object, String> texts, Object unknown) {
+    Plain(Loading rows, Function<Object, String> texts, long ttl, Object unknown) {
         this.rows = rows;
         this.texts = texts;
+        this.ttl = ttl;
         this.unknown = unknown;
     }
 
@@ -42,7 +45,7 @@ final class Plain implements StorageAccess {
     public void putIntoCache(Object key, Object value, SharedSessionContractImplementor session) {
         String text = texts.apply(key);
         try {
-            rows.set(text, value, Write.FOREVER);
+            rows.set(text, value, ttl);
         } catch (SqlcachedException why) {
             rows.warn(why);
             // The table is not read until the old value was removed.

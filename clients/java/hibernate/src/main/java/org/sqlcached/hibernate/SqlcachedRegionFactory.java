@@ -16,6 +16,7 @@ import org.sqlcached.client.Client;
 import org.sqlcached.client.Definition;
 import org.sqlcached.client.Loading;
 import org.sqlcached.client.Table;
+import org.sqlcached.client.Write;
 
 /**
  * Hibernate's second-level cache in sqlcached, for {@code hibernate.cache.region.factory_class}. Each region is a table.
@@ -70,12 +71,12 @@ public final class SqlcachedRegionFactory extends RegionFactoryTemplate {
 
     @Override
     protected StorageAccess createQueryResultsRegionStorageAccess(String region, SessionFactoryImplementor sessions) {
-        return new Plain(rows(region, Map.of()), QueryText::of, null);
+        return new Plain(rows(region, Map.of()), QueryText::of, Write.OF_TABLE, null);
     }
 
     /** As long as it is not known when a table changed, it is taken for changed. */
     @Override
     protected StorageAccess createTimestampsRegionStorageAccess(String region, SessionFactoryImplementor sessions) {
-        return new Plain(rows(region, KEPT), Object::toString, Long.MAX_VALUE);
+        return new Plain(rows(region, KEPT), Object::toString, Write.FOREVER, Long.MAX_VALUE);
     }
 }

@@ -99,7 +99,7 @@ final class Store implements DomainDataStorageAccess {
     }
 
     private Write row(RegionKey key, Object value) {
-        return rows.write(key.text(), value, Write.FOREVER, key.tags());
+        return rows.write(key.text(), value, Write.OF_TABLE, key.tags());
     }
 
     @Override

@@ -64,7 +64,7 @@ public final class TaggedCache extends AbstractValueAdaptingCache {
     }
 
     private Loading.Made made(Object key, Object value) {
-        return new Loading.Made(toStoreValue(value), Write.FOREVER, tagger.tags(name, key, value));
+        return new Loading.Made(toStoreValue(value), Write.OF_TABLE, tagger.tags(name, key, value));
     }
 
     @Override
