@@ -166,7 +166,7 @@ fn java_suite_of_guava_s_maps() {
 fn java_packages() {
     let daemon = Daemon::start(&[]);
     let all = classes(["ClientTest", "FailureTest", "MapTest", "JcacheTest"]);
-    assert!(tests(java(suites(), &daemon).args(all)) >= 55);
+    assert!(tests(java(suites(), &daemon).args(all)) >= 57);
 }
 
 /// Hibernate in two JVMs, on a PostgreSQL that tells its changes.
@@ -178,15 +178,15 @@ fn java_hibernate() {
     let mut command = java(&tests_with("hibernate", hibernate()), &daemon.daemon);
     command.env("PGPORT", database.place.port.to_string());
     let all = classes(["HibernateTest", "HibernateFailureTest", "HibernateJcacheTest"]);
-    assert!(tests(command.args(all)) >= 16);
+    assert!(tests(command.args(all)) >= 17);
 }
 
 /// A shop with Spring Boot in two JVMs.
 #[test]
 fn java_spring() {
     let daemon = Daemon::start(&[]);
-    let all = classes(["SpringTest", "SpringCacheTest"]);
-    assert!(tests(java(&tests_with("spring", spring()), &daemon).args(all)) >= 17);
+    let all = classes(["SpringTest", "SpringCacheTest", "SpringSessionTest"]);
+    assert!(tests(java(&tests_with("spring", spring()), &daemon).args(all)) >= 21);
 }
 
 #[test]

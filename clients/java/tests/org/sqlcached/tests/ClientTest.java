@@ -4,6 +4,7 @@ import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertNotNull;
+import static org.junit.Assert.assertNotEquals;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertThrows;
 import static org.junit.Assert.assertTrue;
@@ -38,6 +39,7 @@ import org.junit.Test;
 import org.sqlcached.client.Client;
 import org.sqlcached.client.Definition;
 import org.sqlcached.client.Item;
+import org.sqlcached.client.KeyText;
 import org.sqlcached.client.Loading;
 import org.sqlcached.client.RefusedException;
 import org.sqlcached.client.Result;
@@ -375,6 +377,17 @@ public class ClientTest {
         });
         assertEquals("new", value);
         assertEquals("new", rows.get("k"));
+    }
+
+    @Test
+    public void keysAsSqlShowsThem() {
+        assertEquals("17", KeyText.of(17));
+        assertEquals("kettle", KeyText.of("kettle"));
+        assertEquals("(17,EUR)", KeyText.of(new Object[] {17, "EUR"}));
+        assertNotEquals(KeyText.of(new Object[] {"a,b", "c"}), KeyText.of(new Object[] {"a", "b,c"}));
+        assertNotEquals(KeyText.of(new Object[] {"a\\", "b"}), KeyText.of(new Object[] {"a\\,b"}));
+        assertEquals(KeyText.of(List.of(1, 2)), KeyText.of(List.of(1, 2)));
+        assertNotEquals(KeyText.of(List.of(1, 2)), KeyText.of(List.of(2, 1)));
     }
 
     @Test
