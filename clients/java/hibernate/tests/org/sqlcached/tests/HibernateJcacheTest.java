@@ -18,7 +18,7 @@ public class HibernateJcacheTest {
                 "hibernate.cache.region_prefix", "jcache",
                 "sqlcached.location", location,
                 "sqlcached.timeout", "60",
-                "sqlcached.classes", "org.hibernate.cache.**,org.hibernate.type.**,java.sql.*");
+                "sqlcached.classes", "org.hibernate.cache.**");
         settings.forEach((name, value) -> System.setProperty(name, value.toString()));
         try (HibernateShop shop = new HibernateShop(settings); Peer other = new Peer(HibernateShop.class, settings)) {
             assertEquals(3, shop.price(3));
