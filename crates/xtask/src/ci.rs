@@ -28,7 +28,7 @@ const GROUPS: &[&[Step]] = &[
     &[step("clippy", 120, cargo_steps::clippy)],
     &[step("unit", 20, suites::unit_tests)],
     &[step("doctest", 30, cargo_steps::doc_tests)],
-    &[step("it", 420, suites::integration_tests)],
+    &[step("it", 450, suites::integration_tests)],
     &[step("sqlite", 60, suites::tests_by_sqlite_alone)],
     &[step("callgrind", 60, instructions::check)],
 ];

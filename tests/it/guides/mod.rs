@@ -130,7 +130,8 @@ impl Place {
         command.env("NODE_PATH", std::env::join_paths(modules).unwrap());
         command.env("SQLCACHED_ARENA", "none").env("TMPDIR", &self.folder.0);
         // The jars that a project of Maven would have.
-        command.env("CLASSPATH", crate::languages::java::packages());
+        command.env("CLASSPATH", crate::languages::java::hibernate());
+        command.env("SPRING", crate::languages::java::spring());
         command.env("RUBYLIB", root.join("clients/ruby/lib"));
         // What Composer would install is found on the path of includes. The colon stands for PHP's own settings.
         let php = root.join(PHP_PACKAGES);
@@ -289,6 +290,16 @@ fn start_with_node() {
 #[test]
 fn start_with_java() {
     follow("java.md", 4);
+}
+
+#[test]
+fn hibernate_s_second_level_cache() {
+    follow("hibernate.md", 3);
+}
+
+#[test]
+fn caches_and_sessions_of_spring() {
+    follow("spring.md", 2);
 }
 
 #[test]

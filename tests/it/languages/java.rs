@@ -1,102 +1,192 @@
-//! The packages for Java: the suites of JCache and of Guava's maps, and their own tests.
+//! The packages for Java: the suites of JCache and of Guava's maps, and their own tests, some with Hibernate
+//! and Spring.
 
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use super::{HELLO, built, client, fetched, succeed, tell};
 use crate::daemon::{Daemon, PROGRAM};
+use crate::drivers::place::SqlDaemon;
+use crate::sources::{psql, server, shop};
 
-/// All files of Java in a folder.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|end| end == "java") {
-            found.push(path);
-        }
+/// All files in a folder, in an order that is always the same; a file is its own only one.
+fn contained(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_path_buf()];
     }
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries.iter().flat_map(|entry| contained(entry)).collect()
 }
 
-/// Compiles files into a folder.
-fn compile(files: &[PathBuf], with: &str, into: &Path) {
+/// All files of Java in a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let is_java = |path: &PathBuf| path.extension().is_some_and(|end| end == "java");
+    contained(folder).into_iter().filter(is_java).collect()
+}
+
+/// Compiles files into a folder of this name, beside copies of other files; where the folder and the class path are.
+///
+/// Test programs that run side by side share the folder: one compiles, the others wait for it and find the same
+/// sources. Whoever compiled into a folder that others read would take their classes away.
+fn compiled(name: &str, files: &[PathBuf], copies: &[PathBuf], with: &str) -> String {
+    let classes = built("java").join(name);
+    std::fs::create_dir_all(classes.parent().unwrap()).unwrap();
+    let lock = File::create(classes.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut sum = DefaultHasher::new();
+    for path in with.split(':') {
+        // Where ours were compiled again, these may have to be, too.
+        (path, std::fs::read(Path::new(path).with_extension("stamp")).ok()).hash(&mut sum);
+    }
+    for file in files.iter().chain(copies).flat_map(|path| contained(path)) {
+        (std::fs::read(&file).unwrap(), file).hash(&mut sum);
+    }
+    let (sum, stamp) = (sum.finish().to_string(), classes.with_extension("stamp"));
+    if std::fs::read_to_string(&stamp).is_ok_and(|before| before == sum) {
+        return classes.display().to_string();
+    }
+    let _ = std::fs::remove_dir_all(&classes);
     let mut javac = Command::new("javac");
     javac.args(["--release", "17", "-Xlint:all,-processing,-path,-classfile", "-Werror", "-cp", with]);
-    succeed(javac.arg("-d").arg(into).args(files));
+    succeed(javac.arg("-d").arg(&classes).args(files));
+    if !copies.is_empty() {
+        succeed(Command::new("cp").arg("-r").args(copies).arg(&classes));
+    }
+    std::fs::write(stamp, sum).unwrap();
+    classes.display().to_string()
 }
 
 /// The class path of the packages, compiled once, with the interfaces of JCache.
 pub(crate) fn packages() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| {
-        let (classes, interfaces) = (built("java/classes"), fetched("clients-java/cache-api-1.1.1.jar"));
-        let _ = std::fs::remove_dir_all(&classes);
-        let mut files = Vec::new();
-        for module in ["client", "map", "jcache"] {
-            sources(&client("java").join(module).join("src"), &mut files);
-        }
-        compile(&files, &interfaces.display().to_string(), &classes);
-        let mut copy = Command::new("cp");
-        succeed(copy.arg("-r").arg(client("java/jcache/src/main/resources/META-INF")).arg(&classes));
-        format!("{}:{}", classes.display(), interfaces.display())
+        let interfaces = fetched("clients-java/cache-api-1.1.1.jar").display().to_string();
+        let modules = ["client", "map", "jcache"].map(|module| client("java").join(module).join("src/main"));
+        let files: Vec<PathBuf> = modules.iter().flat_map(|module| sources(&module.join("java"))).collect();
+        let services = [client("java/jcache/src/main/resources/META-INF")];
+        format!("{}:{interfaces}", compiled("classes", &files, &services, &interfaces))
     })
 }
 
-/// A program with the packages, the tests and what these need, at a daemon of its own.
-fn java(daemon: &Daemon, arguments: &[&str]) -> (String, String) {
+/// The class path of the packages, of their tests and of what these need.
+fn suites() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
-    let path = PATH.get_or_init(|| {
-        let (tests, others) = (built("java/tests"), fetched("clients-java").join("*"));
-        let path = format!("{}:{}:{}", tests.display(), packages(), others.display());
-        let mut files = Vec::new();
-        sources(&client("java/tests"), &mut files);
-        compile(&files, &path, &tests);
-        succeed(Command::new("cp").arg(client("java/tests/ExcludeList")).arg(&tests));
-        path
-    });
+    PATH.get_or_init(|| {
+        let with = format!("{}:{}", packages(), fetched("clients-java").join("*").display());
+        let own = sources(&client("java/tests"));
+        format!("{}:{with}", compiled("tests", &own, &[client("java/tests/ExcludeList")], &with))
+    })
+}
+
+/// The class path of a framework with the packages and the one for it.
+fn framework(module: &str) -> String {
+    let libraries = fetched(&format!("clients-java-{module}")).join("*");
+    let with = format!("{}:{}", packages(), libraries.display());
+    let main = client("java").join(module).join("src/main");
+    let own = sources(&main.join("java"));
+    format!("{}:{with}", compiled(module, &own, &[main.join("resources/META-INF")], &with))
+}
+
+/// The class path of Hibernate with the packages.
+pub(crate) fn hibernate() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| framework("hibernate"))
+}
+
+/// The class path of Spring Boot with the packages.
+pub(crate) fn spring() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| framework("spring"))
+}
+
+/// The class path of a framework with its own tests.
+fn tests_with(module: &str, path: &str) -> String {
+    let with = format!("{}:{path}", suites());
+    let own = sources(&client("java").join(module).join("tests"));
+    format!("{}:{with}", compiled(&format!("{module}-tests"), &own, &[], &with))
+}
+
+/// A Java that finds classes at a path, told where a daemon is.
+fn java(path: &str, daemon: &Daemon) -> Command {
     let mut command = Command::new("java");
     command.args(["-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true", "-cp", path]);
     command
         .arg(format!("-Dsqlcached.location=127.0.0.1:{}", daemon.port))
-        .arg("-Dsqlcached.classes=org.jsr107.tck.**,domain.*");
-    for (interface, own) in
-        [("CacheManager", "SqlcachedManager"), ("Cache", "SqlcachedCache"), ("Cache.Entry", "Outside$Pair")]
-    {
-        command.arg(format!("-Djavax.cache.{interface}=org.sqlcached.jcache.{own}"));
-    }
+        // A debug build beside a compiler is slow.
+        .arg("-Dsqlcached.timeout=60");
     command.env("SQLCACHED_PROGRAM", PROGRAM);
     tell(&mut command, daemon);
-    succeed(command.args(arguments))
+    command
+}
+
+/// Runs tests; how many there were. Which of them fail stands at the end of what is printed.
+fn tests(command: &Command) -> usize {
+    let (out, _) = succeed(command);
+    // The seeds of random tests.
+    println!("{out}");
+    let count =
+        out.split_once(" classes, ").and_then(|(_, rest)| rest.split_once(" tests, 0 failures, 0 ignored"));
+    count.and_then(|(count, _)| count.parse().ok()).unwrap_or_else(|| panic!("{out}"))
+}
+
+/// The classes of tests for the program that runs them.
+fn classes<const N: usize>(names: [&str; N]) -> Vec<String> {
+    ["Runner"].iter().chain(&names).map(|name| format!("org.sqlcached.tests.{name}")).collect()
 }
 
 /// The suite of JCache. `ExcludeList` names the one test that fails by design.
 #[test]
 fn java_suite_of_jcache() {
     let daemon = Daemon::start(&[]);
-    let (out, _) = java(&daemon, &["org.sqlcached.tests.Tck"]);
-    assert!(out.contains("39 classes, 479 tests, 0 failures, 0 ignored"), "{out}");
+    let mut command = java(suites(), &daemon);
+    for (interface, own) in
+        [("CacheManager", "SqlcachedManager"), ("Cache", "SqlcachedCache"), ("Cache.Entry", "Outside$Pair")]
+    {
+        command.arg(format!("-Djavax.cache.{interface}=org.sqlcached.jcache.{own}"));
+    }
+    // The suite would take the first network that is not the local one: another test may make one for itself, which
+    // then goes again.
+    command.arg("-Dorg.jsr107.tck.support.server.address=127.0.0.1");
+    command.arg("-Dsqlcached.classes=org.jsr107.tck.**,domain.*");
+    assert_eq!(tests(command.arg("org.sqlcached.tests.Tck")), 479);
 }
 
 #[test]
 fn java_suite_of_guava_s_maps() {
     let daemon = Daemon::start(&[]);
-    let (out, _) = java(&daemon, &["junit.textui.TestRunner", "org.sqlcached.tests.MapSuite"]);
-    assert!(out.contains("OK (927 tests)"), "{out}");
+    assert_eq!(tests(java(suites(), &daemon).args(classes(["MapSuite"]))), 927);
 }
 
 #[test]
 fn java_packages() {
     let daemon = Daemon::start(&[]);
-    let classes = ["ClientTest", "FailureTest", "MapTest", "JcacheTest"]
-        .map(|name| format!("org.sqlcached.tests.{name}"));
-    let mut arguments = vec!["org.junit.runner.JUnitCore"];
-    arguments.extend(classes.iter().map(String::as_str));
-    let (out, _) = java(&daemon, &arguments);
-    // The seeds of random tests.
-    println!("{out}");
-    let count = out.split_once("OK (").and_then(|(_, rest)| rest.split_once(' '));
-    assert!(count.and_then(|(count, _)| count.parse().ok()).is_some_and(|count: usize| count >= 54), "{out}");
+    let all = classes(["ClientTest", "FailureTest", "MapTest", "JcacheTest"]);
+    assert!(tests(java(suites(), &daemon).args(all)) >= 57);
+}
+
+/// Hibernate in two JVMs, on a PostgreSQL that tells its changes.
+#[test]
+fn java_hibernate() {
+    let database = shop(&[]);
+    let daemon = SqlDaemon::start(&[]);
+    psql(&daemon.place, &server(&database));
+    let mut command = java(&tests_with("hibernate", hibernate()), &daemon.daemon);
+    command.env("PGPORT", database.place.port.to_string());
+    let all = classes(["HibernateTest", "HibernateFailureTest", "HibernateJcacheTest"]);
+    assert!(tests(command.args(all)) >= 17);
+}
+
+/// A shop with Spring Boot in two JVMs.
+#[test]
+fn java_spring() {
+    let daemon = Daemon::start(&[]);
+    let all = classes(["SpringTest", "SpringCacheTest", "SpringSessionTest"]);
+    assert!(tests(java(&tests_with("spring", spring()), &daemon).args(all)) >= 21);
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn the_maven_packages() {
     tar.arg("-xzf").arg(package("sqlcached-java-", ".tar.gz")).arg("-C").arg(&place);
     succeed(tar.args(["--strip-components", "1"]));
     let mut jars = Vec::new();
-    for module in ["client", "map", "jcache"] {
+    for module in ["client", "map", "jcache", "hibernate", "spring"] {
         let artifact = place.join(format!("org/sqlcached/sqlcached-{module}/0.1.0/sqlcached-{module}-0.1.0"));
         let file = |end: &str| PathBuf::from(format!("{}{end}", artifact.display()));
         for end in ["-sources.jar", "-javadoc.jar", ".pom"] {

@@ -16,7 +16,7 @@ const PURE: &[&str] = &["django", "dogpile"];
 const NODE: &[&str] = &["node", "node-cache"];
 
 /// The packages for Java, and their version.
-const JAVA: [&str; 3] = ["client", "map", "jcache"];
+const JAVA: [&str; 5] = ["client", "map", "jcache", "hibernate", "spring"];
 const JAVA_VERSION: &str = "0.1.0";
 
 /// The crates that a Rust program needs.

@@ -44,6 +44,16 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_node,
     },
     Packages { name: "clients-java", pinned_by: "clients/java/tests/pom.xml", fetch: fetch_java },
+    Packages {
+        name: "clients-java-hibernate",
+        pinned_by: "clients/java/hibernate/tests/pom.xml",
+        fetch: fetch_java,
+    },
+    Packages {
+        name: "clients-java-spring",
+        pinned_by: "clients/java/spring/tests/pom.xml",
+        fetch: fetch_java,
+    },
     Packages { name: "clients-java-build", pinned_by: "clients/java/pom.xml", fetch: fetch_maven },
     Packages {
         name: "clients-node-next",

@@ -6,6 +6,7 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -13,6 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.sqlcached.client.Client;
+import org.sqlcached.client.Options;
 
 /** A daemon of a test's own, which can be killed and started again at the same port. */
 final class Daemon implements AutoCloseable {
@@ -33,6 +35,11 @@ final class Daemon implements AutoCloseable {
             throw new UncheckedIOException(why);
         }
         start();
+    }
+
+    /** Five seconds for a call are much for an application, and little for a debug build beside a compiler. */
+    static Options patient(String location) {
+        return Options.at(location).timeouts(Duration.ofMillis(PATIENCE), Duration.ofMillis(PATIENCE));
     }
 
     static int freePort() throws IOException {
@@ -86,7 +93,7 @@ final class Daemon implements AutoCloseable {
     }
 
     Client client() {
-        return new Client(location());
+        return new Client(patient(location()));
     }
 
     /** Ends it at once. */

@@ -44,10 +44,6 @@ public class FailureTest {
         return new Loading(new Table(client, new Definition("page")), new Values());
     }
 
-    private static Options patient(String location) {
-        return Options.at(location).timeouts(Duration.ofSeconds(60), Duration.ofSeconds(60));
-    }
-
     static void await(BooleanSupplier condition) {
         long end = System.nanoTime() + Daemon.PATIENCE * 1_000_000;
         while (!condition.getAsBoolean()) {
@@ -59,7 +55,7 @@ public class FailureTest {
     /** Answers are cut at each of their bytes. What is read is right, or nothing. */
     @Test
     public void aConnectionThatBreaksWithinAnAnswer() throws IOException {
-        try (Daemon daemon = new Daemon(); Proxy proxy = new Proxy(daemon); Client client = new Client(patient(proxy.location()))) {
+        try (Daemon daemon = new Daemon(); Proxy proxy = new Proxy(daemon); Client client = new Client(Daemon.patient(proxy.location()))) {
             Loading rows = rows(client);
             rows.set("a", "value of a", 600);
             rows.set("b", "value of b", 600);
@@ -110,7 +106,7 @@ public class FailureTest {
     public void callsEndInTime() throws IOException {
         try (Daemon daemon = new Daemon(); Proxy proxy = new Proxy(daemon)) {
             Options options = Options.at(proxy.location()).timeouts(Duration.ofMillis(300), Duration.ofSeconds(60));
-            try (Client slow = new Client(options); Client client = new Client(patient(proxy.location()))) {
+            try (Client slow = new Client(options); Client client = new Client(Daemon.patient(proxy.location()))) {
                 rows(client).set("a", "hello", 600);
                 proxy.hold();
                 UnavailableException why = assertThrows(UnavailableException.class, () -> slow.sql("SELECT 1"));
@@ -124,7 +120,7 @@ public class FailureTest {
     @Test
     public void aPoolThatIsExhausted() throws Exception {
         try (Daemon daemon = new Daemon(); Proxy proxy = new Proxy(daemon)) {
-            Options options = patient(proxy.location()).connections(1);
+            Options options = Daemon.patient(proxy.location()).connections(1);
             try (Client client = new Client(options)) {
                 client.sql("SELECT 1");
                 proxy.hold();
@@ -164,7 +160,7 @@ public class FailureTest {
     /** Each call of the client, interrupted while it waits for an answer. */
     @Test
     public void interrupts() throws Exception {
-        try (Daemon daemon = new Daemon(); Proxy proxy = new Proxy(daemon); Client client = new Client(patient(proxy.location()))) {
+        try (Daemon daemon = new Daemon(); Proxy proxy = new Proxy(daemon); Client client = new Client(Daemon.patient(proxy.location()))) {
             Loading rows = rows(client);
             Table table = rows.table();
             Map<String, Runnable> calls = new LinkedHashMap<>();
@@ -373,7 +369,7 @@ public class FailureTest {
         try (Daemon daemon = new Daemon(
                 "-Z", "-o", "ssl_chain_cert=" + folder.resolve("here.pem") + ",ssl_key=" + folder.resolve("here.key"),
                 "-Y", folder.resolve("users").toString())) {
-            Options options = patient(daemon.location()).tls(trusting(folder.resolve("here.pem")));
+            Options options = Daemon.patient(daemon.location()).tls(trusting(folder.resolve("here.pem")));
             try (Client client = new Client(options.login("app", "secret word"))) {
                 Loading rows = rows(client);
                 byte[] large = new byte[500_000];
@@ -397,7 +393,7 @@ public class FailureTest {
         try (Daemon daemon = new Daemon(
                 "-Z", "-o", "ssl_chain_cert=" + folder.resolve("there.pem") + ",ssl_key=" + folder.resolve("there.key"))) {
             // It is trusted, but has another host's certificate.
-            Options options = patient(daemon.location()).tls(trusting(folder.resolve("there.pem")));
+            Options options = Daemon.patient(daemon.location()).tls(trusting(folder.resolve("there.pem")));
             try (Client client = new Client(options)) {
                 assertThrows(UnavailableException.class, client::stats);
             }

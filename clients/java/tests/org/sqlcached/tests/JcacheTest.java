@@ -17,6 +17,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -261,6 +263,61 @@ public class JcacheTest {
         assertTrue(cache.containsKey("l"));
         assertThrows(CacheLoaderException.class, () -> cache.get("bad"));
         assertFalse(cache.containsKey("bad"));
+    }
+
+    /** A loader that waits until the test lets it go on, and notes if it is closed meanwhile. */
+    private static final class Slow implements CacheLoader<String, String>, AutoCloseable {
+        final CountDownLatch begun = new CountDownLatch(1);
+        final CountDownLatch goOn = new CountDownLatch(1);
+        volatile boolean isLoading;
+        volatile boolean closedWithin;
+
+        @Override
+        public String load(String key) {
+            isLoading = true;
+            begun.countDown();
+            try {
+                assertTrue(goOn.await(Daemon.PATIENCE, TimeUnit.MILLISECONDS));
+            } catch (InterruptedException why) {
+                throw new CacheLoaderException(why);
+            } finally {
+                isLoading = false;
+            }
+            return "v";
+        }
+
+        @Override
+        public Map<String, String> loadAll(Iterable<? extends String> keys) {
+            Map<String, String> found = new HashMap<>();
+            keys.forEach(key -> found.put(key, load(key)));
+            return found;
+        }
+
+        @Override
+        public void close() {
+            closedWithin |= isLoading;
+        }
+    }
+
+    @Test
+    public void aLoaderIsNotClosedWhileItLoads() throws Exception {
+        Slow loader = new Slow();
+        Cache<String, String> cache = manager.createCache(
+                "c",
+                new MutableConfiguration<String, String>()
+                        .setTypes(String.class, String.class)
+                        .setCacheLoaderFactory(() -> loader));
+        cache.loadAll(Set.of("a"), true, null);
+        assertTrue(loader.begun.await(Daemon.PATIENCE, TimeUnit.MILLISECONDS));
+        Thread closer = new Thread(cache::close);
+        closer.start();
+        while (closer.getState() != Thread.State.TIMED_WAITING && closer.isAlive()) {
+            Thread.onSpinWait();
+        }
+        loader.goOn.countDown();
+        closer.join(Daemon.PATIENCE);
+        assertFalse(closer.isAlive());
+        assertFalse(loader.closedWithin);
     }
 
     @Test

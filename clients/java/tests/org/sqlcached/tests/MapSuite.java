@@ -18,7 +18,7 @@ public final class MapSuite {
 
     /** @return the suite, at the daemon of the environment */
     public static Test suite() {
-        Client client = new Client("127.0.0.1:" + System.getenv("SQLCACHED_PORT"));
+        Client client = new Client(Daemon.patient("127.0.0.1:" + System.getenv("SQLCACHED_PORT")));
         CachedMap<String, String> map = CachedMap.of(client, "guava");
         TestSuite all = new TestSuite();
         all.addTest(ConcurrentMapTestSuiteBuilder.using(new TestStringMapGenerator() {

@@ -1,10 +1,12 @@
 package org.sqlcached.client;
 
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.zip.CRC32;
 
 /**
  * The table of a cache: keys, values, tags. {@code SELECT key, body, tags, _ttl FROM cache} in psql shows it.
@@ -46,6 +48,20 @@ public final class Definition {
     /** @param name letters, digits and _ */
     public Definition(String name) {
         this(name, Map.of());
+    }
+
+    /**
+     * @param name of a cache, with any letters
+     * @return the name, if a table can have it; else as much of it as can be, and a sum of all of it
+     */
+    public static String nameOf(String name) {
+        if (NAME.matcher(name).matches()) {
+            return name;
+        }
+        CRC32 sum = new CRC32();
+        sum.update(name.getBytes(StandardCharsets.UTF_8));
+        String letters = name.replaceAll("[^A-Za-z0-9_]", "_");
+        return "_" + letters.substring(0, Math.min(letters.length(), 48)) + String.format("_%08x", sum.getValue());
     }
 
     /** @return the table's name */

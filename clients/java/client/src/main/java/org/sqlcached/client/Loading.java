@@ -77,7 +77,7 @@ public final class Loading {
     /**
      * @param key any text
      * @param value not null
-     * @param ttl seconds, or {@link Write#FOREVER}
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      * @param tags by which it can be removed
      */
     public void set(String key, Object value, long ttl, String... tags) {
@@ -87,7 +87,7 @@ public final class Loading {
     /**
      * @param key any text
      * @param value not null
-     * @param ttl seconds, or {@link Write#FOREVER}
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      * @param tags by which it can be removed
      * @return a row to be stored
      */
@@ -100,12 +100,38 @@ public final class Loading {
      * Returns a value, or computes and stores it. Without a daemon everybody computes.
      *
      * @param key any text
-     * @param ttl seconds, or {@link Write#FOREVER}
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      * @param tags of the value
      * @param compute makes the value; null is not stored
      * @return the value
      */
     public Object getOrCompute(String key, long ttl, Collection<String> tags, Function<? super String, ?> compute) {
+        return getOrMake(key, tags, each -> new Made(compute.apply(each), ttl, tags));
+    }
+
+    /**
+     * A value that was computed, and how it is stored.
+     *
+     * @param value null is not stored
+     * @param ttl seconds, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
+     * @param tags by which it can be removed
+     */
+    public record Made(Object value, long ttl, Collection<String> tags) {
+    }
+
+    /**
+     * As {@link #getOrCompute(String, long, Collection, Function)}, if the tags are known only with the value. Until
+     * then every removal by a tag refuses it, because it may be one of its own.
+     *
+     * @param key any text
+     * @param make computes the value
+     * @return the value
+     */
+    public Object getOrMake(String key, Function<? super String, Made> make) {
+        return getOrMake(key, List.of(Tags.UNKNOWN), make);
+    }
+
+    private Object getOrMake(String key, Collection<String> tags, Function<? super String, Made> make) {
         long end = System.nanoTime() + Limits.LEASE_WAIT * 1_000_000;
         for (long pause = Limits.PAUSE_MIN; ; pause = Math.min(pause * 3 / 2, Limits.PAUSE_MAX)) {
             Item item = quietly(() -> table.item(key, 0), null);
@@ -119,7 +145,7 @@ public final class Loading {
             Item seen = item;
             long cas = item == null ? quietly(() -> reserved(key, tags), -1L) : item.isWon() ? seen.cas() : 0;
             if (cas != 0 || System.nanoTime() - end > 0 || !paused(pause)) {
-                return computed(key, ttl, tags, compute, Math.max(cas, 0), item == null);
+                return computed(key, make, Math.max(cas, 0), item == null);
             }
         }
     }
@@ -129,19 +155,18 @@ public final class Loading {
         return table.isReadable(key) ? table.reserve(key, tags, Limits.LEASE) : -1;
     }
 
-    private Object computed(
-            String key, long ttl, Collection<String> tags, Function<? super String, ?> compute, long cas, boolean isNew) {
+    private Object computed(String key, Function<? super String, Made> make, long cas, boolean isNew) {
         boolean filled = false;
         try {
-            Object value = compute.apply(key);
-            if (value != null && cas != 0) {
-                Write row = write(key, value, ttl, tags).ifVersion(cas);
+            Made made = make.apply(key);
+            if (made.value() != null && cas != 0) {
+                Write row = write(key, made.value(), made.ttl(), made.tags()).ifVersion(cas);
                 filled = quietly(() -> {
                     table.set(row);
                     return true;
                 }, false);
             }
-            return value;
+            return made.value();
         } finally {
             if (!filled && cas != 0 && isNew) {
                 // The place is left to the next who asks. A stale value stays, and its lease ends by itself.

@@ -1,8 +1,11 @@
 package org.sqlcached.client;
 
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import javax.net.ssl.SSLContext;
 
 /**
@@ -27,6 +30,9 @@ public record Options(
         int connections,
         OnFailure onFailure) {
 
+    /** Where a daemon listens that was told nothing else. */
+    public static final String LOCATION = "127.0.0.1:11211";
+
     /** Checks what was given. */
     public Options {
         Objects.requireNonNull(location, "location");
@@ -48,6 +54,42 @@ public record Options(
     public static Options at(String location) {
         return new Options(
                 location, null, "", null, Duration.ofSeconds(5), Duration.ofSeconds(1), 32, OnFailure.SUSPEND);
+    }
+
+    /**
+     * Options of a framework's settings: {@code location}, {@code user}, {@code password}, {@code tls} ({@code true}: the
+     * system's context), {@code timeout} and {@code connect_timeout} in seconds, {@code connections}, {@code on_failure}.
+     *
+     * @param setting the setting of this name, or null for the default
+     * @return the options
+     */
+    public static Options named(UnaryOperator<String> setting) {
+        Options options = at(Objects.requireNonNullElse(setting.apply("location"), LOCATION));
+        if (setting.apply("user") != null) {
+            options = options.login(setting.apply("user"), Objects.requireNonNullElse(setting.apply("password"), ""));
+        }
+        if (Boolean.parseBoolean(setting.apply("tls"))) {
+            options = options.tls(systemContext());
+        }
+        Duration call = seconds(setting.apply("timeout"), options.timeout);
+        options = options.timeouts(call, seconds(setting.apply("connect_timeout"), options.connectTimeout));
+        if (setting.apply("connections") != null) {
+            options = options.connections(Integer.parseInt(setting.apply("connections")));
+        }
+        String choice = setting.apply("on_failure");
+        return choice == null ? options : options.onFailure(OnFailure.valueOf(choice.toUpperCase(Locale.ROOT)));
+    }
+
+    private static Duration seconds(String setting, Duration other) {
+        return setting == null ? other : Duration.ofMillis((long) (Double.parseDouble(setting) * 1000));
+    }
+
+    private static SSLContext systemContext() {
+        try {
+            return SSLContext.getDefault();
+        } catch (NoSuchAlgorithmException why) {
+            throw new SqlcachedException("this Java has no TLS", why);
+        }
     }
 
     /**

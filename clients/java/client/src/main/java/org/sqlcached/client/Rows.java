@@ -164,17 +164,18 @@ final class Rows {
     /** As {@code set}, by a statement. */
     private boolean put(Write row) {
         Object[] values = {
-            Row.body(row.data(), row.flags()), Tags.texts(row.tags()), row.flags(), seconds(row.ttl()), Keys.text(row.key())
+            Row.body(row.data(), row.flags()), Tags.texts(row.tags()), row.flags(), ttl(row.ttl()), Keys.text(row.key())
         };
         String table = definition.quoted();
-        String columns = " (body, tags, _flags, _ttl, key) VALUES (?, ?, ?, ?, ?)";
+        String ttl = row.ttl() == Write.OF_TABLE ? TTL_OF_TABLE : "?";
+        String columns = " (body, tags, _flags, _ttl, key) VALUES (?, ?, ?, " + ttl + ", ?)";
         if (row.isPlain()) {
             return run(true, "REPLACE INTO " + table + columns, values).count() > 0;
         }
         if (row.mode() == Write.Mode.ADD) {
             return run(false, "INSERT INTO " + table + columns + " ON CONFLICT DO NOTHING", values).count() > 0;
         }
-        String text = "UPDATE " + table + " SET body = ?, tags = ?, _flags = ?, _ttl = ?, _stale = FALSE WHERE key = ?";
+        String text = "UPDATE " + table + " SET body = ?, tags = ?, _flags = ?, _ttl = " + ttl + ", _stale = FALSE WHERE key = ?";
         if (row.cas() == 0) {
             return run(false, text, values).count() > 0;
         }
@@ -302,8 +303,8 @@ final class Rows {
     boolean touch(String key, long ttl) {
         Keys.Wire name = Keys.wire(definition.prefix(), key);
         if (name == null) {
-            String text = "UPDATE " + definition.quoted() + " SET _ttl = ? WHERE key = ?";
-            return written(key, () -> run(true, text, seconds(ttl), Keys.text(key)).count() > 0);
+            String text = "UPDATE " + definition.quoted() + " SET _ttl = " + (ttl == Write.OF_TABLE ? TTL_OF_TABLE : "?") + " WHERE key = ?";
+            return written(key, () -> run(true, text, ttl(ttl), Keys.text(key)).count() > 0);
         }
         return written(key, () -> statements.call(true, connection -> {
             name.put(connection, GET).put(" T" + exptime(ttl)).end().flush();
@@ -334,6 +335,9 @@ final class Rows {
     /** memcached's number for a time to live. */
     private long exptime(long ttl) {
         long never = definition.hasTtl() ? Limits.FOREVER : 0;
+        if (ttl == Write.OF_TABLE) {
+            return 0;
+        }
         if (ttl < 0) {
             return never;
         }
@@ -348,8 +352,14 @@ final class Rows {
         return ttl >= Limits.FOREVER - now ? never : ttl + now;
     }
 
-    /** A time to live as the hidden column {@code _ttl} takes it. */
-    private static Long seconds(long ttl) {
+    /** The time to live that a table's option says, of the table with this name. */
+    private static final String TTL_OF_TABLE = "(SELECT ttl FROM sqlcached_tables WHERE table_name = ?)";
+
+    /** A time to live as the hidden column {@code _ttl} takes it, or the parameter of {@link #TTL_OF_TABLE}. */
+    private Object ttl(long ttl) {
+        if (ttl == Write.OF_TABLE) {
+            return definition.name();
+        }
         return ttl < 0 ? null : (Long) Math.min(ttl, 31_557_600_000L);
     }
 

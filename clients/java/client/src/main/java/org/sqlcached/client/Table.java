@@ -344,6 +344,26 @@ public final class Table {
         return count;
     }
 
+    /**
+     * @param tag a tag
+     * @return all fresh rows that have it. There must not be many
+     */
+    public List<Row> tagged(String tag) {
+        List<Row> found = new ArrayList<>();
+        for (Rows node : nodes) {
+            check(node);
+            found.addAll(rows(node, "tags && ? AND " + FRESH, List.of(Keys.text(tag))));
+        }
+        return found;
+    }
+
+    private List<Row> rows(Rows node, String condition, Object... parameters) {
+        String text = "SELECT key, body, _flags, CAST(_cas AS TEXT) AS cas, _stale FROM " + definition.quoted() + " WHERE ";
+        return node.run(true, text + condition, parameters).rows().stream()
+                .map(row -> new Row(Keys.of((String) row.get("key")), Row.item(row)))
+                .toList();
+    }
+
     /** @return how many daemons share the table */
     public int daemons() {
         return nodes.length;
@@ -356,12 +376,8 @@ public final class Table {
      */
     public List<Row> page(int daemon, String after) {
         check(nodes[daemon]);
-        String text = "SELECT key, body, _flags, CAST(_cas AS TEXT) AS cas, _stale FROM " + definition.quoted() + " WHERE "
-                + (after == null ? "" : "key > ? AND ") + FRESH + " ORDER BY key LIMIT " + PAGE;
-        Object[] parameters = after == null ? new Object[0] : new Object[] {Keys.text(after)};
-        return nodes[daemon].run(true, text, parameters).rows().stream()
-                .map(row -> new Row(Keys.of((String) row.get("key")), Row.item(row)))
-                .toList();
+        String condition = (after == null ? "" : "key > ? AND ") + FRESH + " ORDER BY key LIMIT " + PAGE;
+        return rows(nodes[daemon], condition, after == null ? new Object[0] : new Object[] {Keys.text(after)});
     }
 
     /** Rows of a page. */

@@ -40,7 +40,8 @@ public final class Values {
     private static final int BOOLEAN = OWN + 0x600;
     private static final int EMPTY = OWN + 0x700;
 
-    private static final String ALLOWED = "java.lang.*;java.math.*;java.time.*;java.time.chrono.*;java.util.*;"
+    /** An interface has no objects, but arrays. */
+    private static final String ALLOWED = "java.io.Serializable;java.lang.*;java.math.*;java.time.*;java.time.chrono.*;java.util.*;"
             + "java.util.concurrent.*;java.util.concurrent.atomic.*;";
     private static final String BOUNDS = "maxdepth=200;maxrefs=10000000;maxarray=16777216;";
 
@@ -60,6 +61,15 @@ public final class Values {
         String own = classes.isEmpty() ? "" : String.join(";", classes) + ";";
         this.filter = ObjectInputFilter.Config.createFilter(BOUNDS + ALLOWED + own + "!*");
         this.loader = loader;
+    }
+
+    /**
+     * @param list patterns with commas between them, or null
+     * @return the patterns
+     */
+    public static List<String> patterns(String list) {
+        String all = list == null ? "" : list.trim();
+        return all.isEmpty() ? List.of() : List.of(all.split("\\s*,\\s*"));
     }
 
     /** @param classes patterns of classes that are allowed, such as {@code shop.model.**} */
@@ -204,16 +214,25 @@ public final class Values {
     }
 
     private Object deserialized(byte[] data) throws IOException, ClassNotFoundException {
-        try (ObjectInputStream stream = new Reader(data)) {
-            stream.setObjectInputFilter(filter);
+        try (Reader stream = new Reader(data)) {
+            stream.setObjectInputFilter(stream::judged);
             return stream.readObject();
         }
     }
 
-    /** Finds classes by the loader of the cache. */
+    /** Finds classes by the loader of the cache, and says which of them is not allowed. */
     private final class Reader extends ObjectInputStream {
         Reader(byte[] data) throws IOException {
             super(new ByteArrayInputStream(data));
+        }
+
+        private ObjectInputFilter.Status judged(ObjectInputFilter.FilterInfo info) {
+            ObjectInputFilter.Status status = filter.checkInput(info);
+            if (status == ObjectInputFilter.Status.REJECTED && info.serialClass() != null) {
+                throw new IllegalArgumentException(
+                        info.serialClass().getName() + " is not among the classes that may be made of what a cache has");
+            }
+            return status;
         }
 
         @Override
@@ -239,7 +258,12 @@ public final class Values {
         private static final long serialVersionUID = 1L;
 
         LoadException(Throwable cause) {
-            super(String.valueOf(cause.getMessage()), cause);
+            super(String.valueOf(first(cause).getMessage()), cause);
+        }
+
+        /** What happened first says most: Java hides behind one word why it refused a class. */
+        private static Throwable first(Throwable why) {
+            return why.getCause() == null ? why : first(why.getCause());
         }
     }
 }

@@ -9,14 +9,17 @@ import java.util.List;
  * @param key any text
  * @param data the value's bytes
  * @param flags say what the bytes are; not 0 where there are no bytes
- * @param ttl seconds; {@link #FOREVER} for none
+ * @param ttl seconds; {@link #FOREVER} for none, {@link #OF_TABLE} for the table's own
  * @param tags by which it can be removed
  * @param mode when it is stored
  * @param cas the version that is replaced; 0 for any
  */
 public record Write(String key, byte[] data, int flags, long ttl, Collection<String> tags, Mode mode, long cas) {
-    /** A row without a deadline. */
+    /** A row without a deadline, also in a table with the option {@code ttl}. */
     public static final long FOREVER = -1;
+
+    /** A row that lives as long as the table's option {@code ttl} says; without that option, for ever. */
+    public static final long OF_TABLE = -2;
 
     /** When a row is stored. */
     public enum Mode {
@@ -38,7 +41,7 @@ public record Write(String key, byte[] data, int flags, long ttl, Collection<Str
      * @param key any text
      * @param data the value's bytes
      * @param flags say what the bytes are
-     * @param ttl seconds; {@link #FOREVER} for none
+     * @param ttl seconds; {@link #FOREVER} or {@link #OF_TABLE}
      * @return a row that is stored in any case, without tags
      */
     public static Write of(String key, byte[] data, int flags, long ttl) {

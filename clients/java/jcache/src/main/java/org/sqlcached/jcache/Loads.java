@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import javax.cache.CacheException;
 import javax.cache.expiry.Duration;
 import javax.cache.integration.CompletionListener;
@@ -16,6 +17,10 @@ import javax.cache.integration.CompletionListener;
  * wrote the row meanwhile.
  */
 final class Loads<K, V> {
+    /** Seconds that a cache waits for its loads when it is closed. */
+    private static final int PATIENCE = 30;
+
+    private final ThreadLocal<Boolean> isLoading = new ThreadLocal<>();
     private final String name;
     private final Store<K, V> store;
     private final Deadlines deadlines;
@@ -97,7 +102,8 @@ final class Loads<K, V> {
             return;
         }
         List<K> wanted = new ArrayList<>(keys);
-        executor().execute(() -> {
+        execute(() -> {
+            isLoading.set(true);
             try {
                 load(wanted, replaceExisting);
             } catch (RuntimeException why) {
@@ -124,7 +130,7 @@ final class Loads<K, V> {
     }
 
     /** Loads run one after another, in a thread that ends with the cache. */
-    private synchronized ExecutorService executor() {
+    private synchronized void execute(Runnable load) {
         if (closed) {
             throw new IllegalStateException("the cache " + name + " is closed");
         }
@@ -135,13 +141,28 @@ final class Loads<K, V> {
                 return made;
             });
         }
-        return thread;
+        thread.execute(load);
     }
 
-    synchronized void close() {
-        closed = true;
-        if (thread != null) {
-            thread.shutdown();
+    /** No more loads begin. Those that run are waited for: they use the loader, which is closed next. */
+    void close() {
+        ExecutorService loads;
+        synchronized (this) {
+            closed = true;
+            loads = thread;
+        }
+        if (loads == null) {
+            return;
+        }
+        loads.shutdown();
+        try {
+            // Who closes the cache within a load, or while a load hangs, does not wait for it.
+            if (isLoading.get() == null && !loads.awaitTermination(PATIENCE, TimeUnit.SECONDS)) {
+                loads.shutdownNow();
+            }
+        } catch (InterruptedException why) {
+            loads.shutdownNow();
+            Thread.currentThread().interrupt();
         }
     }
 }

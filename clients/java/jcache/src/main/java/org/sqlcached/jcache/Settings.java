@@ -1,18 +1,17 @@
 package org.sqlcached.jcache;
 
 import java.net.URI;
-import java.security.NoSuchAlgorithmException;
 import java.util.List;
 import java.util.Properties;
 import javax.cache.CacheException;
-import javax.net.ssl.SSLContext;
 import org.sqlcached.client.Client;
 import org.sqlcached.client.Options;
+import org.sqlcached.client.SqlcachedException;
+import org.sqlcached.client.Values;
 
 /** What a manager of caches is told: by its URI, its properties, and the properties of the system. */
 final class Settings {
-    static final String LOCATION = "sqlcached.location";
-    private static final String DEFAULT = "127.0.0.1:11211";
+    private static final String PREFIX = "sqlcached.";
     private static final String SCHEME = "sqlcached";
 
     private final URI uri;
@@ -24,43 +23,28 @@ final class Settings {
     }
 
     static URI defaultUri() {
-        return URI.create(SCHEME + "://" + System.getProperty(LOCATION, DEFAULT));
+        return URI.create(SCHEME + "://" + System.getProperty(PREFIX + "location", Options.LOCATION));
     }
 
-    private String get(String name, String other) {
-        String own = properties.getProperty(name);
-        return own == null ? System.getProperty(name, other) : own;
-    }
-
-    private String location() {
-        String own = properties.getProperty(LOCATION);
-        if (own != null) {
-            return own;
+    private String get(String name) {
+        String own = properties.getProperty(PREFIX + name);
+        if (own == null && name.equals("location") && SCHEME.equals(uri.getScheme()) && uri.getAuthority() != null) {
+            // The default URI has what the system's property says; another one is meant as it is.
+            return uri.getAuthority();
         }
-        // The default URI has what the system's property says; another one is meant as it is.
-        boolean says = SCHEME.equals(uri.getScheme()) && uri.getAuthority() != null;
-        return says ? uri.getAuthority() : System.getProperty(LOCATION, DEFAULT);
+        return own == null ? System.getProperty(PREFIX + name) : own;
     }
 
     Client client() {
-        Options options = Options.at(location());
-        String user = get("sqlcached.user", null);
-        if (user != null) {
-            options = options.login(user, get("sqlcached.password", ""));
+        try {
+            return new Client(Options.named(this::get));
+        } catch (SqlcachedException why) {
+            throw new CacheException(why.getMessage(), why);
         }
-        if (Boolean.parseBoolean(get("sqlcached.tls", "false"))) {
-            try {
-                options = options.tls(SSLContext.getDefault());
-            } catch (NoSuchAlgorithmException why) {
-                throw new CacheException(why);
-            }
-        }
-        return new Client(options.connections(Integer.parseInt(get("sqlcached.connections", "32"))));
     }
 
     /** Patterns of classes whose objects may be made. */
     List<String> classes() {
-        String all = get("sqlcached.classes", "").trim();
-        return all.isEmpty() ? List.of() : List.of(all.split("\\s*,\\s*"));
+        return Values.patterns(get("classes"));
     }
 }

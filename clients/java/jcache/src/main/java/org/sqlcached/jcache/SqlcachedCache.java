@@ -373,8 +373,8 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
                 return;
             }
             closed = true;
-            loads.close();
         }
+        loads.close();
         manager.forget(name);
         beans.setStatistics(false, statistics);
         beans.setConfiguration(false, told);

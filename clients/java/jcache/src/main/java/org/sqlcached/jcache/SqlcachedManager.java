@@ -2,7 +2,6 @@ package org.sqlcached.jcache;
 
 import java.lang.ref.WeakReference;
 import java.net.URI;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -10,7 +9,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Properties;
 import java.util.TreeMap;
-import java.util.zip.CRC32;
 import javax.cache.Cache;
 import javax.cache.CacheException;
 import javax.cache.CacheManager;
@@ -98,23 +96,12 @@ public final class SqlcachedManager implements CacheManager {
     }
 
     private Loading rows(String name) {
-        Table table = new Table(client, new Definition(tableName(name)));
+        Table table = new Table(client, new Definition(Definition.nameOf(name)));
         return new Loading(table, new Values(settings.classes(), getClassLoader()));
     }
 
     private <K> KeyType<K> keys(Configuration<K, ?> told) {
         return KeyType.of(told.getKeyType(), new Values(settings.classes(), getClassLoader()));
-    }
-
-    /** The name of the cache, if it is one of a table; else as much of it as can be, and a sum of all of it. */
-    static String tableName(String name) {
-        if (name.matches("[A-Za-z_][A-Za-z0-9_]{0,57}")) {
-            return name;
-        }
-        CRC32 sum = new CRC32();
-        sum.update(name.getBytes(StandardCharsets.UTF_8));
-        String letters = name.replaceAll("[^A-Za-z0-9_]", "_");
-        return "_" + letters.substring(0, Math.min(letters.length(), 48)) + String.format("_%08x", sum.getValue());
     }
 
     private synchronized SqlcachedCache<?, ?> cache(String name) {

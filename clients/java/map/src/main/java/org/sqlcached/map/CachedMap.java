@@ -46,7 +46,7 @@ public final class CachedMap<K, V> extends AbstractMap<K, V> implements Concurre
     /**
      * @param rows where the values are
      * @param keys how keys are written
-     * @param ttl seconds that a value lives, or {@link Write#FOREVER}
+     * @param ttl seconds that a value lives, or {@link Write#FOREVER} or {@link Write#OF_TABLE}
      */
     public CachedMap(Loading rows, KeyType<K> keys, long ttl) {
         this.rows = Objects.requireNonNull(rows);
@@ -66,7 +66,7 @@ public final class CachedMap<K, V> extends AbstractMap<K, V> implements Concurre
      */
     public static <V> CachedMap<String, V> of(Client client, String table, String... classes) {
         Loading rows = new Loading(new Table(client, new Definition(table)), new Values(classes));
-        return new CachedMap<>(rows, KeyType.strings(), Write.FOREVER);
+        return new CachedMap<>(rows, KeyType.strings(), Write.OF_TABLE);
     }
 
     /** @return the table and its values, for tags and leases */

@@ -1,0 +1,2 @@
+/** Hibernate's second-level cache in sqlcached: its regions are tables. */
+package org.sqlcached.hibernate;

@@ -1,0 +1,54 @@
+package org.sqlcached.spring;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+
+/**
+ * The settings under {@code sqlcached}.
+ *
+ * @param location {@code host:port}, or the path of a Unix socket
+ * @param user the role, if the daemon asks for one
+ * @param password its password
+ * @param tls {@code true}: TLS with the system's context
+ * @param timeout seconds of a call
+ * @param connectTimeout seconds of a connection's opening
+ * @param connections how many connections there are at most
+ * @param onFailure what becomes of an invalidation that cannot be sent: suspend, raise, log
+ * @param classes patterns of further classes that may be made of what a cache has
+ * @param tables options of the caches' tables, by the cache's name
+ * @param sessions the table of the sessions
+ */
+@ConfigurationProperties("sqlcached")
+public record SqlcachedProperties(
+        String location,
+        String user,
+        String password,
+        String tls,
+        String timeout,
+        String connectTimeout,
+        String connections,
+        String onFailure,
+        List<String> classes,
+        Map<String, Map<String, String>> tables,
+        String sessions) {
+
+    /** Options by their names. */
+    String option(String name) {
+        Map<String, String> all = new HashMap<>();
+        all.put("location", location);
+        all.put("user", user);
+        all.put("password", password);
+        all.put("tls", tls);
+        all.put("timeout", timeout);
+        all.put("connect_timeout", connectTimeout);
+        all.put("connections", connections);
+        all.put("on_failure", onFailure);
+        return all.get(name);
+    }
+
+    Map<String, String> table(String cache) {
+        return tables == null ? Map.of() : tables.getOrDefault(cache, Map.of());
+    }
+}
