@@ -1,6 +1,7 @@
 //! Values of a source as the store has them.
 
 use engine::{SqlError, Value, ValueRef};
+use postgres::oid;
 use store::Table;
 
 /// A value that PostgreSQL wrote as text, as our type with this OID has it.
@@ -12,6 +13,7 @@ pub(crate) fn value(oid: u32, text: &[u8]) -> Result<Value, SqlError> {
         postgres::Value::Integer(number) => Value::Integer(number),
         // NaN has a form of its own in the store.
         postgres::Value::Real(number) => Value::from(number),
+        postgres::Value::Text(text) if oid == oid::BPCHAR => Value::from(text.trim_end_matches(' ')),
         postgres::Value::Text(text) => Value::Text(text),
         postgres::Value::Bytes(bytes) => Value::Blob(bytes),
     })

@@ -223,12 +223,8 @@ fn keys_of_fixed_length_are_found_without_their_blanks() {
     let copied = || asked(&daemon.place, "SELECT v FROM copied WHERE k = 'ab'");
     until("it is copied", || copied().as_deref() == Ok("old"));
     barrier(&database, &daemon);
-    for table in ["page", "updated"] {
-        psql(
-            &daemon.place,
-            &format!("INSERT INTO {table} VALUES ('ab', 'old'), ('ab   ', 'old'), ('cd', 'old')"),
-        );
-    }
+    psql(&daemon.place, "INSERT INTO page VALUES ('ab', 'old'), ('ab   ', 'old'), ('cd', 'old')");
+    psql(&daemon.place, "INSERT INTO updated VALUES ('ab   ', 'old'), ('cd', 'old')");
     assert_eq!(psql(&daemon.place, "SELECT v FROM fetched WHERE k = 'ab'"), "old");
     assert_eq!(psql(&daemon.place, "SELECT k FROM fetched"), "ab");
     psql(source, "UPDATE code SET v = 'new' WHERE k = 'ab'");
@@ -236,7 +232,7 @@ fn keys_of_fixed_length_are_found_without_their_blanks() {
     assert_eq!(psql(&daemon.place, "SELECT k FROM page"), "cd");
     assert_eq!(
         psql(&daemon.place, "SELECT string_agg(trim(k) || v, ',' ORDER BY k) FROM updated"),
-        "abnew,abnew,cdold"
+        "abnew,cdold"
     );
     assert_eq!(copied().as_deref(), Ok("new"));
     assert_eq!(psql(&daemon.place, "SELECT v FROM fetched WHERE k = 'ab'"), "new");

@@ -14,6 +14,9 @@ use crate::limits::{ROOM_LOOK_INTERVAL, ROOM_LOOKS, SEND_AT_BYTES, SHORT_LOOKS};
 use crate::run_permits::RunPermits;
 use crate::socket::Socket;
 
+/// What PostgreSQL adds to a length in `atttypmod`.
+const MODIFIER_HEADER: i32 = 4;
+
 /// Writes what a statement gives.
 pub(crate) struct ClientRows<'a> {
     shape: Shape<'a>,
@@ -23,6 +26,8 @@ pub(crate) struct ClientRows<'a> {
     permits: &'a RunPermits,
     /// How values are shown.
     look: Look,
+    /// How many letters the texts of a column have at least, where one is of `CHAR(n)`; else nothing.
+    widths: Vec<Option<usize>>,
     /// How long `out` may become.
     limit: usize,
     now: Tick,
@@ -62,7 +67,7 @@ impl<'a> ClientRows<'a> {
     ) -> Self {
         let limit = out.len().saturating_add(limit);
         let shape = Shape::Portal { columns, formats, changed: false };
-        Self { shape, out, socket, permits, look: Look::default(), limit, now }
+        Self { shape, out, socket, permits, look: Look::default(), widths: Vec::new(), limit, now }
     }
 
     /// For a statement that was sent as text.
@@ -74,7 +79,7 @@ impl<'a> ClientRows<'a> {
     ) -> Self {
         let limit = out.len().saturating_add(limit);
         let shape = Shape::Described(Vec::new());
-        Self { shape, out, socket, permits, look: Look::default(), limit, now }
+        Self { shape, out, socket, permits, look: Look::default(), widths: Vec::new(), limit, now }
     }
 
     /// The same with values shown as the session wants them.
@@ -84,7 +89,7 @@ impl<'a> ClientRows<'a> {
         self
     }
 
-    /// Values as the session wants them, where that is not as they are kept. In binary they all look alike.
+    /// Values as the session wants them, where that is not as they are kept. In binary they all look alike, but for blanks.
     #[cold]
     fn dress(&self, values: &[ValueRef<'_>]) -> Vec<Option<String>> {
         let type_of = |at: usize| match &self.shape {
@@ -93,9 +98,12 @@ impl<'a> ClientRows<'a> {
             Shape::Copy { writer, .. } if writer.format() == Format::Binary => None,
             Shape::Described(types) | Shape::Copy { types, .. } => types.get(at).copied(),
         };
-        let shown = |(at, value): (usize, &ValueRef<'_>)| match value {
-            ValueRef::Text(text) => self.look.shown(type_of(at)?, text),
-            _ => None,
+        let shown = |(at, value): (usize, &ValueRef<'_>)| {
+            let ValueRef::Text(text) = value else { return None };
+            match self.widths.get(at).copied().flatten() {
+                Some(width) => Some(format!("{text:<width$}")),
+                None => self.look.shown(type_of(at)?, text),
+            }
         };
         values.iter().enumerate().map(shown).collect()
     }
@@ -115,6 +123,10 @@ impl<'a> ClientRows<'a> {
 impl RowSink for ClientRows<'_> {
     #[inline]
     fn columns(&mut self, columns: &[ColumnDescription]) {
+        self.widths.clear();
+        if columns.iter().any(|column| width_of(column).is_some()) {
+            self.widths.extend(columns.iter().map(width_of));
+        }
         match &mut self.shape {
             Shape::Portal { columns: said, changed, .. } => {
                 let same = |(said, is): (&ResultColumn, &ColumnDescription)| said.column.ty == is.ty;
@@ -142,7 +154,7 @@ impl RowSink for ClientRows<'_> {
 
     #[inline]
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        if self.look.is_plain() {
+        if self.look.is_plain() && self.widths.is_empty() {
             return self.plain_row(values);
         }
         let dressed = self.dress(values);
@@ -227,6 +239,12 @@ fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bo
         }
     }
     Ok(())
+}
+
+/// How many letters a text of `CHAR(n)` has: blanks behind it mean nothing and are not kept, and clients are shown them.
+fn width_of(column: &ColumnDescription) -> Option<usize> {
+    let letters = column.modifier.checked_sub(MODIFIER_HEADER)?;
+    usize::try_from(letters).ok().filter(|letters| column.ty == SqlType::Bpchar && *letters > 0)
 }
 
 /// A column as it is described to the client.

@@ -102,7 +102,10 @@ pub(crate) fn form_of(def: &TableDef, given: &[(String, u32)]) -> Result<Form, E
         })
     };
     let key: Vec<usize> = def.primary_key.iter().map(place).collect::<Result<_, _>>()?;
-    let padded = key.iter().copied().filter(|&at| given[at].1 == oid::BPCHAR).collect();
+    // A column of the type itself keeps no blanks.
+    let is_padded =
+        |at: &usize| given[*at].1 == oid::BPCHAR && def.columns[columns[*at]].sql_type().oid() != oid::BPCHAR;
+    let padded = key.iter().copied().filter(is_padded).collect();
     Ok(Form { columns, key, padded })
 }
 

@@ -36,7 +36,6 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "clients/php/tests/wordpress/packages.txt",
         fetch: sources::unpack,
     },
-    Packages { name: "clients-ruby", pinned_by: "clients/ruby/test/suites.txt", fetch: sources::fetch },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
     Packages {
         name: "clients-node-cache",
