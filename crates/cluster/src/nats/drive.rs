@@ -65,7 +65,7 @@ impl Driver {
     ) -> Self {
         let node = fastrand::u64(1..);
         let believed = noted::read(engine, bus.name());
-        let member = Member::new(node, &shown::own_name(), believed.seen);
+        let member = Member::new(node, &shown::own_name(), believed.heard);
         bus.update(|facts| facts.node = node);
         if believed.owes {
             noted::tell_all_rows(engine, bus);
@@ -179,7 +179,7 @@ impl Driver {
 
     /// Hears and sends.
     async fn follow(&mut self, link: &Link) -> Result<Ended, Failure> {
-        let from = self.member.follower().last() + 1;
+        let from = self.member.follower().from();
         let Some(messages) = self.patiently(deliver(link, from)).await else { return Ok(Ended::Stopped) };
         let mut messages = messages?;
         let mut under_way: Option<Acknowledgement> = None;
@@ -261,8 +261,7 @@ impl Driver {
 
     /// Checks a message and does what it says. False: the history is broken.
     fn hear(&mut self, sequence: u64, bytes: &[u8]) -> bool {
-        let now_ns = self.bus.now_ns();
-        self.heard_ns = now_ns;
+        let (now_ns, before) = (self.bus.now_ns(), self.member.follower().last());
         match self.member.hear(sequence, bytes, now_ns) {
             Ok(Heard::Own | Heard::Nothing) => {}
             Ok(Heard::Apply(operations)) => self.applier.apply(&operations),
@@ -280,8 +279,13 @@ impl Driver {
                 return false;
             }
         }
+        let applied = self.member.follower().last();
+        // What comes once more is no sign that the stream goes on.
+        if applied > before {
+            self.heard_ns = now_ns;
+        }
         // Who waits for it learns that it is applied.
-        self.bus.update(|facts| facts.applied = sequence);
+        self.bus.update(|facts| facts.applied = applied);
         if self.judged_ns.is_none() {
             self.look();
         }
@@ -366,7 +370,7 @@ impl Driver {
     /// Writes down how far it has heard.
     fn note(&mut self) {
         self.noted_ns = self.bus.now_ns();
-        noted::write(&self.engine, &self.bus, self.member.follower().seen());
+        noted::write(&self.engine, &self.bus, self.member.follower().noted());
     }
 }
 
