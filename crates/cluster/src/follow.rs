@@ -258,7 +258,7 @@ impl Follower {
         if let Some(seen) = seen {
             self.chain.learn(seen);
         }
-        let known = self.nodes.note(node, counter, seen, now_ns);
+        let known = self.nodes.note(sequence, (node, counter, seen), now_ns);
         let (operations, beats) = match body {
             Body::Heartbeat(said) => {
                 known.said = said;

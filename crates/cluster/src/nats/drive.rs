@@ -10,7 +10,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
-use engine::{Bus, Engine};
+use engine::{Bus, Engine, NodeFacts};
 use futures_util::StreamExt;
 use store::definition::ServerDef;
 use tokio::sync::Notify;
@@ -306,7 +306,27 @@ impl Driver {
             || owes && !noted::owes(&self.engine, self.bus.name())
         {
             self.note();
-            self.bus.set_nodes(shown::nodes(&self.bus, &self.member, now_ns));
+            let nodes = shown::nodes(&self.bus, &self.member, now_ns);
+            self.warn_of_namesakes(&nodes);
+            self.bus.set_nodes(nodes);
+        }
+    }
+
+    /// Warns when others with the name of this cache come.
+    fn warn_of_namesakes(&self, nodes: &[NodeFacts]) {
+        let namesakes = nodes.iter().filter(|node| node.namesake).count() as u64;
+        let before = self.bus.facts().namesakes;
+        if namesakes > before
+            && let Some(own) = nodes.iter().find(|node| node.own)
+        {
+            tracing::warn!(
+                bus = %self.bus.name(), name = %own.name,
+                "another cache on the bus has the name of this one, so nobody can tell them apart: give its machine or \
+                 container a host name of its own, and start it again"
+            );
+        }
+        if namesakes != before {
+            self.bus.update(|facts| facts.namesakes = namesakes);
         }
     }
 
