@@ -96,6 +96,8 @@ pub(crate) enum Heard {
     Nothing,
     /// This is to be applied.
     Apply(Vec<Operation>),
+    /// Some before it did not come. The stream may have them, so it is asked once more.
+    Missed,
     /// It says nothing that can be understood, so any row may be meant.
     Unreadable(Unreadable),
 }
@@ -129,6 +131,8 @@ pub(crate) struct Follower {
     since: u64,
     /// The last message that was heard is to come once more, to see that it is still the same.
     looks_back: bool,
+    /// Behind this message some did not come, and the stream was asked once more.
+    missed_behind: Option<u64>,
     /// Our own that are under way, each with when it was sent first.
     sent: VecDeque<(u64, u64)>,
     /// When the newest of our own that came back was sent.
@@ -148,6 +152,7 @@ impl Follower {
             returned: 0,
             since: sequence,
             looks_back: false,
+            missed_behind: None,
             sent: VecDeque::new(),
             fresh_ns: None,
         }
@@ -234,6 +239,9 @@ impl Follower {
         }
         let expected = self.from();
         if sequence != expected {
+            if self.may_ask_again() {
+                return Ok(Heard::Missed);
+            }
             self.found(Break::Gap { expected, came: sequence })?;
         }
         let message = match Message::decode(bytes) {
@@ -272,6 +280,17 @@ impl Follower {
             return Ok(Heard::Own);
         }
         Ok(if operations.is_empty() { Heard::Nothing } else { Heard::Apply(operations) })
+    }
+
+    /// Whether what is missing may be lost on the way only: the delivery began with what was heard last, and the stream
+    /// was not asked once more yet.
+    fn may_ask_again(&mut self) -> bool {
+        let last = self.chain.last();
+        if self.looks_back || !self.chain.knows_last() || self.missed_behind == Some(last) {
+            return false;
+        }
+        self.missed_behind = Some(last);
+        true
     }
 
     /// What delivers the stream may begin again where it began, as when its server was killed. What was heard is not
@@ -373,8 +392,25 @@ mod tests {
         }
         assert_eq!(follower.last(), 3);
         assert_eq!(follower.hear(2, &said(9), 0), Err(Break::Replaced { sequence: 2 }));
-        assert_eq!(follower.hear(5, &said(5), 0), Err(Break::Gap { expected: 4, came: 5 }));
         assert_eq!(follower.hear(4, &said(4), 0), Ok(Heard::Nothing));
+    }
+
+    #[test]
+    fn what_did_not_come_is_asked_for_once() {
+        let mut follower = heard(3);
+        assert_eq!(follower.hear(5, &said(5), 0), Ok(Heard::Missed));
+        follower.look_back();
+        for number in 3..=5 {
+            assert_eq!(follower.hear(number, &said(number), 0), Ok(Heard::Nothing));
+        }
+        // Somebody has removed the sixth.
+        assert_eq!(follower.hear(7, &said(7), 0), Ok(Heard::Missed));
+        follower.look_back();
+        assert_eq!(follower.hear(5, &said(5), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.hear(7, &said(7), 0), Err(Break::Gap { expected: 6, came: 7 }));
+        // Of one that has heard nothing yet the stream cannot be asked.
+        let mut new = Follower::at(OWN, 7, None);
+        assert_eq!(new.hear(9, &said(9), 0), Err(Break::Gap { expected: 8, came: 9 }));
     }
 
     #[test]

@@ -254,11 +254,12 @@ impl Driver {
         Ok(stored)
     }
 
-    /// Checks a message and does what it says. False: the history is broken.
+    /// Checks a message and does what it says. False: the history is broken, or has to be asked for once more.
     fn hear(&mut self, sequence: u64, bytes: &[u8]) -> bool {
         let (now_ns, before) = (self.bus.now_ns(), self.member.follower().last());
         match self.member.hear(sequence, bytes, now_ns) {
             Ok(Heard::Own | Heard::Nothing) => {}
+            Ok(Heard::Missed) => return false,
             Ok(Heard::Apply(operations)) => self.applier.apply(&operations),
             Ok(Heard::Unreadable(why)) => {
                 tracing::warn!(bus = %self.bus.name(), "all tables of the bus are distrusted: {why}");

@@ -138,6 +138,25 @@ fn without_faults_nobody_distrusts_anything() {
     assert!(world.checks > 10_000, "{}", world.checks);
 }
 
+/// The stream has all that the way to a cache loses or repeats.
+#[test]
+fn a_bad_way_breaks_nothing() {
+    let mut world = World::new(seed(), 5, None);
+    for step in 0..2_000 {
+        world.step(false);
+        // By then each knows the history.
+        if step > 200 && step % 7 == 0 {
+            world.lose_on_the_way(step % 5);
+        } else if step > 200 && step % 11 == 0 {
+            world.begin_delivery_again(step % 5);
+        }
+    }
+    assert!(world.breaks.is_empty(), "{:?}", world.breaks);
+    assert_eq!(world.violation, None);
+    assert!(world.caches.iter().all(|cache| cache.distrusts == 1));
+    assert!(world.checks > 10_000, "{}", world.checks);
+}
+
 #[test]
 fn hundreds_of_caches_come_to_one_history() {
     let caches = usize::try_from(told("CACHES").unwrap_or(300)).unwrap();

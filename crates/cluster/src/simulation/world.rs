@@ -112,6 +112,12 @@ impl World {
         self.caches.iter_mut().for_each(|cache| cache.next = None);
     }
 
+    /// A message does not arrive at a cache.
+    pub(super) fn lose_on_the_way(&mut self, at: usize) {
+        let cache = &mut self.caches[at];
+        cache.next = cache.next.map(|next| next + 1);
+    }
+
     /// What delivers the stream to a cache forgets how far it came, as when its server was killed.
     pub(super) fn begin_delivery_again(&mut self, at: usize) {
         let cache = &mut self.caches[at];
@@ -315,6 +321,7 @@ impl World {
             match cache.member.hear(next, &bytes, now) {
                 Ok(Heard::Apply(operations)) => cache.apply(operations),
                 Ok(Heard::Own | Heard::Nothing) => {}
+                Ok(Heard::Missed) => cache.next = None,
                 Ok(Heard::Unreadable(_)) => cache.distrust(now),
                 Err(broken) => return self.break_off(at, &broken),
             }
