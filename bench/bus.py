@@ -1,8 +1,8 @@
 """Measures two caches on one server of NATS: python3 bench/bus.py [--only NAME ...]
 
-It needs a release build of the daemon (`cargo build --release --bin sqlcached`), the NATS server that `cargo xtask ci tools`
-installs, and psql. The names are those of the functions below. Each line that is printed is a figure with what it is of. Caches,
-NATS and this program share the machine's cores, so times hold for a machine that does nothing else.
+It needs psql, a release build of the daemon (`make bench-bus` builds it), and the NATS server that `cargo xtask ci
+tools` installs. NAME is a function below: propagation, cost, cut_off, rejoin, removed. Caches, NATS and this program
+share the machine's cores, so times hold for a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Nats:
 
     def remove_stream(self) -> None:
         with socket.create_connection(("127.0.0.1", self.port)) as link:
-            link.sendall(b"CONNECT {\"verbose\":false}\r\nSUB _INBOX.b 1\r\nPUB $JS.API.STREAM.DELETE.bench _INBOX.b 0\r\n\r\n")
+            ask = b"PUB $JS.API.STREAM.DELETE.bench _INBOX.b 0\r\n\r\n"
+            link.sendall(b"CONNECT {\"verbose\":false}\r\nSUB _INBOX.b 1\r\n" + ask)
             answer = b""
             while b"success" not in answer:
                 answer += link.recv(4096)
@@ -130,7 +131,8 @@ class Cache:
         self.command += ["--http-port", "0", "-s", "none", "-m", "1024", "--arena", str(folder / f"{name}.arena")]
         self.start()
         self.sql(f"""
-            CREATE SERVER bus FOREIGN DATA WRAPPER nats OPTIONS (servers 'nats://127.0.0.1:{nats.port}', stream 'bench');
+            CREATE SERVER bus FOREIGN DATA WRAPPER nats
+                OPTIONS (servers 'nats://127.0.0.1:{nats.port}', stream 'bench');
             CREATE TABLE page (id INT PRIMARY KEY, body TEXT)
                 WITH (prefix = 'page:', value = 'body', bus = 'bus', replicated = 'invalidate');
             CREATE TABLE alone (id INT PRIMARY KEY, body TEXT) WITH (prefix = 'alone:', value = 'body')""")
@@ -145,7 +147,8 @@ class Cache:
         self.process.wait()
 
     def sql(self, text: str) -> str:
-        command = ["psql", "-h", "127.0.0.1", "-p", str(self.sql_port), "-U", "app", "-d", "sqlcached", "-qAt", "-c", text]
+        place = ["-h", "127.0.0.1", "-p", str(self.sql_port), "-U", "app", "-d", "sqlcached"]
+        command = ["psql", *place, "-qAt", "-c", text]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def until_streaming(self) -> float:
@@ -184,7 +187,8 @@ class Bench:
 def percentiles(name: str, seconds: List[float]) -> None:
     ordered = sorted(seconds)
     p50, p99 = (1000 * ordered[int(len(ordered) * part)] for part in (0.5, 0.99))
-    print(f"{name}: p50 {p50:.2f} ms, p99 {p99:.2f} ms, worst {1000 * ordered[-1]:.2f} ms, {len(ordered)} times", flush=True)
+    worst = 1000 * ordered[-1]
+    print(f"{name}: p50 {p50:.2f} ms, p99 {p99:.2f} ms, worst {worst:.2f} ms, {len(ordered)} times", flush=True)
 
 
 def delete_steadily(port: int, rate: int) -> None:
@@ -315,14 +319,17 @@ def rejoin(bench: Bench) -> None:
 
 def removed(bench: Bench) -> None:
     """How long rows are believed after the stream was removed."""
+
+    def figures() -> List[str]:
+        return [cache.sql("SELECT emptied FROM sqlcached_buses") for cache in (bench.a, bench.b)]
+
     worst = 0.0
     for _ in range(5):
         for cache in (bench.a, bench.b):
             cache.until_streaming()
-        emptied = [cache.sql("SELECT emptied FROM sqlcached_buses") for cache in (bench.a, bench.b)]
+        emptied = figures()
         bench.nats.remove_stream()
-        now = lambda: [cache.sql("SELECT emptied FROM sqlcached_buses") for cache in (bench.a, bench.b)]
-        worst = max(worst, until("both have noticed it", lambda: all(map(lambda was, new: was != new, emptied, now()))))
+        worst = max(worst, until("both have noticed it", lambda: all(map(str.__ne__, emptied, figures()))))
     print(f"a removed stream: rows were believed for {worst:.2f} s at most, of 5 times", flush=True)
 
 

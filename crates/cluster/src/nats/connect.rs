@@ -70,7 +70,8 @@ async fn connect(server: &ServerDef) -> Result<Client, Failure> {
         .name("sqlcached")
         .connection_timeout(timeout.map_or(CONNECT_TIMEOUT, Duration::from_secs))
         .subscription_capacity(WAITING_MESSAGES)
-        // Each server is tried once. What is lost then is connected again by who notices, with all that is to be checked.
+        // Each server is tried once. What is lost then is connected again by who notices, with all that is to be
+        // checked.
         .max_reconnects(Some(servers.len()));
     let mapping = server.mapping();
     let user = mapping.and_then(|mapping| mapping.user());

@@ -1,5 +1,5 @@
-//! Ends the trust in rows when nothing was heard for `max_lag`, by this cache's own clock and on a thread of its own: it
-//! does so whatever the bus's thread waits for or works at.
+//! Ends the trust in rows when nothing was heard for `max_lag`, by this cache's own clock and on a thread of its own:
+//! whatever the bus's thread waits for or works at.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +159,11 @@ mod tests {
             session.run_text(&mut context, sql, true, &mut Sink).unwrap();
         }
 
-        fn guard<'s>(&'s self, scope: &'s Scope<'s, '_>, ready: bool) -> ScopedJoinHandle<'s, Arc<AtomicBool>> {
+        fn guard<'s>(
+            &'s self,
+            scope: &'s Scope<'s, '_>,
+            ready: bool,
+        ) -> ScopedJoinHandle<'s, Arc<AtomicBool>> {
             self.is_over.store(false, Ordering::Relaxed);
             let ready = Arc::new(AtomicBool::new(ready));
             scope.spawn(move || {

@@ -118,8 +118,7 @@ fn live(
     (stop, ready): (&Arc<AtomicBool>, &Arc<AtomicBool>),
 ) {
     let guard = Guard::new(engine, bus, max_lag(server), ready);
-    let own =
-        (Arc::clone(engine), Arc::clone(server), Arc::clone(bus), Arc::clone(stop), Arc::clone(ready));
+    let own = (Arc::clone(engine), Arc::clone(server), Arc::clone(bus), Arc::clone(stop), Arc::clone(ready));
     let spawned = thread::Builder::new().name(format!("bus-{}", server.id)).spawn(move || {
         let (engine, server, bus, stop, ready) = own;
         speak(&engine, &server, &bus, (&stop, &ready));

@@ -29,7 +29,7 @@ struct Acknowledged {
     /// It, or a later one, is all that a cache may have.
     version: u64,
     when: u64,
-    /// The name of the message that tells of it.
+    /// The name of the message that has it.
     told_by: Rc<str>,
     /// The stream does not have it any more, or elsewhere than where some have heard it.
     is_lost: bool,

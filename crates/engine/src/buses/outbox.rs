@@ -167,8 +167,8 @@ impl State {
         }
     }
 
-    /// Drops the entries that tell nothing and that nobody waits for: behind a whole table a client that wants no answer
-    /// adds one with each command. It is done when there are twice as many as the last time, so it costs little.
+    /// Drops the entries that tell nothing and that nobody waits for: behind a whole table a client that wants no
+    /// answer adds one with each command. It is done when there are twice as many as the last time, so it costs little.
     fn sweep(&mut self) {
         let counts =
             |own: &Entry| !own.operations.is_empty() || own.waiting.as_ref().is_some_and(Waiting::is_awaited);

@@ -59,7 +59,14 @@ impl Machines {
                 daemon
             })
             .collect();
-        let own = Self { servers, relay, caches, happened: BTreeMap::new(), believed: Duration::ZERO, found: Duration::ZERO };
+        let own = Self {
+            servers,
+            relay,
+            caches,
+            happened: BTreeMap::new(),
+            believed: Duration::ZERO,
+            found: Duration::ZERO,
+        };
         own.until_all_hear();
         own
     }
@@ -74,7 +81,9 @@ impl Machines {
 
     pub(super) fn summary(&self) -> String {
         let Self { happened, believed, found, .. } = self;
-        format!("{happened:?}, rows of a removed stream were believed for {believed:?} at most, and the break was found after {found:?}")
+        format!(
+            "{happened:?}, rows of a removed stream were believed for {believed:?} at most, and the break was found after {found:?}"
+        )
     }
 
     pub(super) fn fail(&mut self, fault: Fault, ledger: &Ledger, random: &mut fastrand::Rng) {
@@ -130,7 +139,8 @@ impl Machines {
     fn remove_stream(&mut self) {
         let figures = |name| self.caches.iter().map(|cache| figure(cache, name)).collect::<Vec<_>>();
         let (breaks, emptied) = (figures("breaks"), figures("emptied"));
-        let all_grew = |name, before: &[u64]| figures(name).iter().zip(before).all(|(now, before)| now > before);
+        let all_grew =
+            |name, before: &[u64]| figures(name).iter().zip(before).all(|(now, before)| now > before);
         self.ask("DELETE.sqlc");
         let began = Instant::now();
         until("nobody believes the rows", || all_grew("emptied", &emptied));
