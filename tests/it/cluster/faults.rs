@@ -7,7 +7,7 @@ use super::nats::Nats;
 use super::relay::Relay;
 use super::{PATIENT, cache, cache_on, count, figure, fill, hear, options, pages, state, until_noted, wait};
 use crate::drivers::place::SqlDaemon;
-use crate::sources::{psql, until};
+use crate::sources::{asked, psql, until};
 
 /// Deletes a page as often as it takes until the bus has acknowledged that.
 fn delete(daemon: &SqlDaemon, id: u32) {
@@ -223,6 +223,21 @@ fn a_slow_bus_is_slow() {
     hear(&a, &b);
     assert_eq!((pages(&b).as_str(), state(&a).as_str()), ("3 4 5 6 7 8 9 10", "streaming"));
     assert_eq!(figure(&a, "breaks") + figure(&b, "breaks"), 0);
+}
+
+/// A bus is away, and is defined at another place: tables that failed meanwhile serve again.
+#[test]
+fn a_bus_that_moves_is_heard_at_its_new_place() {
+    let mut nats = Nats::start(&[]);
+    let daemon = cache_on(&options(&nats.url(), "2 s"));
+    psql(&daemon.place, "ALTER TABLE page SET (on_lag = 'fail')");
+    let serves = || asked(&daemon.place, "SELECT count(*) FROM page").is_ok();
+    nats.kill();
+    until("the table fails", || !serves());
+    let other = Nats::start(&[]);
+    psql(&daemon.place, &format!("ALTER SERVER bus OPTIONS (SET servers '{}')", other.url()));
+    wait(&daemon, "streaming");
+    until("the table serves", serves);
 }
 
 /// A cable is out, and nobody is told. Who is behind it believes nothing after `max_lag`, the others go on, and when it
