@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: rust quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source demo-cluster pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-expiry tools fmt tidy miri tsan
+.PHONY: rust quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source demo-cluster pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-bus bench-expiry tools fmt tidy miri tsan
 
 # The compiler that this needs, as in Cargo.toml.
 RUST_WANTED = 1.95
@@ -127,6 +127,11 @@ bench-sqlite: rust
 bench-source: tools
 	$(BUILD_BENCH)
 	./target/release/sqlcached-bench source $(ARGS)
+
+# Two caches on a server of NATS: how soon deletions arrive, what they cost, and what becomes of faults.
+bench-bus: tools
+	$(BUILD)
+	python3 bench/bus.py $(ARGS)
 
 # Memory under sizes that move, a million rows that end together, mixes of times to live, expiry by an index; beside
 # memcached, three quarters of an hour. ARGS='--only due' runs a part, ARGS='--seconds 60' shortens the long ones.

@@ -1,5 +1,6 @@
 //! Caches that hear each other: three daemons on a real NATS server that is killed, emptied and written to by others.
 
+mod alike;
 mod faults;
 mod nats;
 mod near;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::client::{Client, Reply};
 use crate::daemon::free_port;
-use crate::drivers::place::SqlDaemon;
+use crate::drivers::place::{Place, SqlDaemon};
 use crate::sources::{asked, psql, until};
 use nats::Nats;
 
@@ -25,8 +26,13 @@ const PATIENT: &str = "600 s";
 
 /// Has a daemon hear others on a bus with these options, with a table for pages and one for sessions.
 fn define(daemon: &SqlDaemon, bus: &str) {
+    define_at(&daemon.place, bus);
+}
+
+/// The same, by the place of the daemon.
+fn define_at(place: &Place, bus: &str) {
     psql(
-        &daemon.place,
+        place,
         &format!(
             "CREATE SERVER bus FOREIGN DATA WRAPPER nats OPTIONS ({bus}, stream 'sqlc');
              CREATE TABLE page (id INT PRIMARY KEY, uid INT, body TEXT)

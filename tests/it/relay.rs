@@ -144,7 +144,7 @@ fn hand_back((mut server, mut client, answered): (TcpStream, TcpStream, Answered
 }
 
 /// Moves the clock of a daemon that has just started. It sees that with its next tick.
-fn move_clock(daemon: &Daemon, seconds: u64) {
+pub(crate) fn move_clock(daemon: &Daemon, seconds: u64) {
     let mut client = daemon.connect();
     client.send(format!("ms moved 1 T{seconds}\r\nx\r\n").as_bytes());
     assert_eq!(client.line(), "HD");

@@ -19,6 +19,14 @@ pub(crate) struct Seen {
     pub(crate) epoch: u64,
 }
 
+/// What a cache writes down for its next process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Noted {
+    pub(crate) seen: Seen,
+    /// The hash of the last message alone.
+    pub(crate) hash: u64,
+}
+
 /// What somebody else's [`Seen`] says of our own history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
@@ -36,16 +44,16 @@ pub(crate) struct Chain {
     last: u64,
     /// The hashes of the last messages, the newest last, and the chain at each, once it is known.
     kept: VecDeque<(u64, Option<u64>)>,
-    /// The chain before these.
-    before: Option<u64>,
+    /// The hash of the message before these, and the chain there.
+    before: (Option<u64>, Option<u64>),
 }
 
 impl Chain {
     /// From this place on; what is known of it there.
-    pub(crate) fn at(sequence: u64, known: Option<Seen>) -> Self {
-        let known = known.filter(|known| known.sequence == sequence);
-        let (epoch, before) = (known.map(|known| known.epoch), known.map(|known| known.chain));
-        Self { epoch, last: sequence, kept: VecDeque::new(), before }
+    pub(crate) fn at(sequence: u64, known: Option<Noted>) -> Self {
+        let known = known.filter(|known| known.seen.sequence == sequence);
+        let before = known.map(|known| (known.hash, known.seen.chain)).unzip();
+        Self { epoch: known.map(|known| known.seen.epoch), last: sequence, kept: VecDeque::new(), before }
     }
 
     /// The last message.
@@ -64,16 +72,35 @@ impl Chain {
         Some(Seen { sequence: self.last, chain, epoch: self.epoch? })
     }
 
+    /// What is to be written down for the next process.
+    pub(crate) fn noted(&self) -> Option<Noted> {
+        Some(Noted { seen: self.seen()?, hash: self.hash(self.last)? })
+    }
+
+    /// Whether this is what was heard as this number.
+    pub(crate) fn recall(&self, sequence: u64, message: &[u8]) -> Compared {
+        match self.hash(sequence) {
+            None => Compared::Unknown,
+            Some(hash) if hash == hash_of(message) => Compared::Same,
+            Some(_) => Compared::Other,
+        }
+    }
+
+    /// Whether [`Self::recall`] knows the last message.
+    pub(crate) fn knows_last(&self) -> bool {
+        self.hash(self.last).is_some()
+    }
+
     /// The next message.
     pub(crate) fn push(&mut self, message: &[u8]) {
-        let hash = rapidhash_v3_seeded(message, &DEFAULT_RAPID_SECRETS);
+        let hash = hash_of(message);
         let chain = self.value(self.last).map(|chain| link(chain, hash));
         self.last += 1;
         self.kept.push_back((hash, chain));
         if self.kept.len() > CHAIN_KEPT
-            && let Some((_, chain)) = self.kept.pop_front()
+            && let Some((hash, chain)) = self.kept.pop_front()
         {
-            self.before = chain;
+            self.before = (Some(hash), chain);
         }
     }
 
@@ -96,7 +123,7 @@ impl Chain {
         let mut chain = seen.chain;
         match at.checked_sub(1).and_then(|at| self.kept.get_mut(at)) {
             Some((_, own)) => *own = Some(chain),
-            None => self.before = Some(chain),
+            None => self.before.1 = Some(chain),
         }
         for (hash, own) in self.kept.iter_mut().skip(at) {
             chain = link(chain, *hash);
@@ -124,10 +151,22 @@ impl Chain {
 
     fn value(&self, sequence: u64) -> Option<u64> {
         match self.place(sequence)?.checked_sub(1) {
-            None => self.before,
+            None => self.before.1,
             Some(at) => self.kept.get(at)?.1,
         }
     }
+
+    /// The hash of a message that is remembered.
+    fn hash(&self, sequence: u64) -> Option<u64> {
+        match self.place(sequence)?.checked_sub(1) {
+            None => self.before.0,
+            Some(at) => Some(self.kept.get(at)?.0),
+        }
+    }
+}
+
+fn hash_of(message: &[u8]) -> u64 {
+    rapidhash_v3_seeded(message, &DEFAULT_RAPID_SECRETS)
 }
 
 fn link(chain: u64, hash: u64) -> u64 {
@@ -188,9 +227,27 @@ mod tests {
             assert_eq!(cold.seen(), known.seen(), "{from} {taught}");
             assert_eq!(cold.compare(seen[19]), Compared::Same);
         }
-        let went_on = Chain::at(20, known.seen());
+        let went_on = Chain::at(20, known.noted());
         assert_eq!(went_on.seen(), known.seen());
-        assert_eq!(Chain::at(19, known.seen()).seen(), None);
+        assert_eq!(Chain::at(19, known.noted()).seen(), None);
+    }
+
+    #[test]
+    fn a_message_is_known_again() {
+        let mut chain = begun(&[b"a", b"b", b"c"]);
+        assert_eq!((chain.recall(3, b"c"), chain.recall(2, b"b")), (Compared::Same, Compared::Same));
+        assert_eq!((chain.recall(3, b"x"), chain.recall(2, b"c")), (Compared::Other, Compared::Other));
+        assert_eq!((chain.recall(0, b"a"), chain.recall(4, b"a")), (Compared::Unknown, Compared::Unknown));
+        // The next process knows the last one, and none before.
+        let next = Chain::at(3, chain.noted());
+        assert!(next.knows_last() && !Chain::at(3, None).knows_last());
+        assert_eq!((next.recall(3, b"c"), next.recall(3, b"x")), (Compared::Same, Compared::Other));
+        assert_eq!(next.recall(2, b"b"), Compared::Unknown);
+        for _ in 0..CHAIN_KEPT {
+            chain.push(b"more");
+        }
+        assert_eq!((chain.recall(3, b"c"), chain.recall(3, b"x")), (Compared::Same, Compared::Other));
+        assert_eq!(chain.recall(2, b"b"), Compared::Unknown, "it lies too far back");
     }
 
     #[test]

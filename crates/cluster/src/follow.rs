@@ -6,7 +6,7 @@ use std::fmt;
 
 use engine::Operation;
 
-use crate::chain::{Chain, Compared, Seen};
+use crate::chain::{Chain, Compared, Noted, Seen};
 use crate::limits::{SENT_KEPT, SETTLED_AFTER};
 use crate::nodes::{Follows, Nodes};
 use crate::wire::{Body, Heartbeat, Message, Unreadable};
@@ -24,6 +24,8 @@ pub(crate) enum Break {
     History { node: u64, sequence: u64 },
     /// The stream ends before what was applied.
     Ended { applied: u64, end: u64 },
+    /// The stream has another message now as a number that was heard.
+    Replaced { sequence: u64 },
     /// Another cache has found the history broken, and began another one.
     Begun { node: u64, sequence: u64 },
 }
@@ -43,6 +45,7 @@ impl Break {
             Self::OwnLost { .. } => check::OWN_LOST,
             Self::History { .. } => check::HISTORY,
             Self::Ended { .. } => check::ENDED,
+            Self::Replaced { .. } => check::REPLACED,
             Self::Begun { .. } => check::BEGUN,
         }
     }
@@ -66,6 +69,10 @@ impl fmt::Display for Break {
             Self::History { node, sequence } => {
                 write!(f, "node {node:016x} has heard something else up to message {sequence} of the stream")
             }
+            Self::Replaced { sequence } => write!(
+                f,
+                "message {sequence} of the stream is another one than was heard: what NATS had acknowledged is lost"
+            ),
             Self::Begun { node, sequence } => {
                 write!(
                     f,
@@ -89,6 +96,8 @@ pub(crate) enum Heard {
     Nothing,
     /// This is to be applied.
     Apply(Vec<Operation>),
+    /// Some before it did not come. The stream may have them, so it is asked once more.
+    Missed,
     /// It says nothing that can be understood, so any row may be meant.
     Unreadable(Unreadable),
 }
@@ -102,6 +111,7 @@ pub(crate) mod check {
     pub(crate) const HISTORY: u8 = 8;
     pub(crate) const ENDED: u8 = 16;
     pub(crate) const BEGUN: u8 = 32;
+    pub(crate) const REPLACED: u8 = 64;
 }
 
 /// Follows a stream.
@@ -119,6 +129,10 @@ pub(crate) struct Follower {
     returned: u64,
     /// Where that was.
     since: u64,
+    /// The last message that was heard is to come once more, to see that it is still the same.
+    looks_back: bool,
+    /// Behind this message some did not come, and the stream was asked once more.
+    missed_behind: Option<u64>,
     /// Our own that are under way, each with when it was sent first.
     sent: VecDeque<(u64, u64)>,
     /// When the newest of our own that came back was sent.
@@ -127,7 +141,7 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// From this place on, by a history that is known there or not.
-    pub(crate) fn at(own: u64, sequence: u64, known: Option<Seen>) -> Self {
+    pub(crate) fn at(own: u64, sequence: u64, known: Option<Noted>) -> Self {
         Self {
             #[cfg(test)]
             omits: 0,
@@ -137,6 +151,8 @@ impl Follower {
             own_back: None,
             returned: 0,
             since: sequence,
+            looks_back: false,
+            missed_behind: None,
             sent: VecDeque::new(),
             fresh_ns: None,
         }
@@ -147,7 +163,19 @@ impl Follower {
         self.chain = Chain::at(sequence, None);
         self.nodes.forget_all();
         self.since = sequence;
+        self.looks_back = false;
         (self.own_back, self.returned, self.fresh_ns) = (None, 0, None);
+    }
+
+    /// Goes on behind the last message that was heard. The stream may have lost that and others, and may have given
+    /// their numbers to messages that were not heard here. So it is to come once more, if it would be known again.
+    pub(crate) fn look_back(&mut self) {
+        self.looks_back = self.chain.knows_last();
+    }
+
+    /// The message that is to come first.
+    pub(crate) fn from(&self) -> u64 {
+        self.chain.last() + u64::from(!self.looks_back)
     }
 
     /// The last message that was heard.
@@ -157,6 +185,10 @@ impl Follower {
 
     pub(crate) fn seen(&self) -> Option<Seen> {
         self.chain.seen()
+    }
+
+    pub(crate) fn noted(&self) -> Option<Noted> {
+        self.chain.noted()
     }
 
     pub(crate) fn epoch(&self) -> Option<u64> {
@@ -202,8 +234,14 @@ impl Follower {
 
     /// Hears a message of the stream. After a break nothing of it counts: see [`Self::go_on_at`].
     pub(crate) fn hear(&mut self, sequence: u64, bytes: &[u8], now_ns: u64) -> Result<Heard, Break> {
-        let expected = self.chain.last() + 1;
+        if sequence <= self.chain.last() {
+            return self.hear_again(sequence, bytes);
+        }
+        let expected = self.from();
         if sequence != expected {
+            if self.may_ask_again() {
+                return Ok(Heard::Missed);
+            }
             self.found(Break::Gap { expected, came: sequence })?;
         }
         let message = match Message::decode(bytes) {
@@ -228,7 +266,7 @@ impl Follower {
         if let Some(seen) = seen {
             self.chain.learn(seen);
         }
-        let known = self.nodes.note(node, counter, seen, now_ns);
+        let known = self.nodes.note(sequence, (node, counter, seen), now_ns);
         let (operations, beats) = match body {
             Body::Heartbeat(said) => {
                 known.said = said;
@@ -242,6 +280,27 @@ impl Follower {
             return Ok(Heard::Own);
         }
         Ok(if operations.is_empty() { Heard::Nothing } else { Heard::Apply(operations) })
+    }
+
+    /// Whether what is missing may be lost on the way only: the delivery began with what was heard last, and the stream
+    /// was not asked once more yet.
+    fn may_ask_again(&mut self) -> bool {
+        let last = self.chain.last();
+        if self.looks_back || !self.chain.knows_last() || self.missed_behind == Some(last) {
+            return false;
+        }
+        self.missed_behind = Some(last);
+        true
+    }
+
+    /// What delivers the stream may begin again where it began, as when its server was killed. What was heard is not
+    /// done once more, but it has to be the same.
+    fn hear_again(&mut self, sequence: u64, bytes: &[u8]) -> Result<Heard, Break> {
+        if self.chain.recall(sequence, bytes) == Compared::Other {
+            self.found(Break::Replaced { sequence })?;
+        }
+        self.looks_back &= sequence < self.chain.last();
+        Ok(Heard::Nothing)
     }
 
     /// Whether the sender's messages follow one another. Says whether this one came before.
@@ -302,5 +361,73 @@ impl Follower {
             }
             self.sent.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: u64 = 1;
+
+    /// What another cache says as its first messages.
+    fn said(counter: u64) -> Vec<u8> {
+        let body = Body::Operations(Vec::new());
+        Message { node: 2, counter, seen: None, body }.encode()
+    }
+
+    fn heard(messages: u64) -> Follower {
+        let mut follower = Follower::at(OWN, 0, None);
+        for number in 1..=messages {
+            assert_eq!(follower.hear(number, &said(number), 0), Ok(Heard::Nothing));
+        }
+        follower
+    }
+
+    #[test]
+    fn what_is_delivered_again_is_no_break() {
+        let mut follower = heard(3);
+        for number in 1..=3 {
+            assert_eq!(follower.hear(number, &said(number), 0), Ok(Heard::Nothing));
+        }
+        assert_eq!(follower.last(), 3);
+        assert_eq!(follower.hear(2, &said(9), 0), Err(Break::Replaced { sequence: 2 }));
+        assert_eq!(follower.hear(4, &said(4), 0), Ok(Heard::Nothing));
+    }
+
+    #[test]
+    fn what_did_not_come_is_asked_for_once() {
+        let mut follower = heard(3);
+        assert_eq!(follower.hear(5, &said(5), 0), Ok(Heard::Missed));
+        follower.look_back();
+        for number in 3..=5 {
+            assert_eq!(follower.hear(number, &said(number), 0), Ok(Heard::Nothing));
+        }
+        // Somebody has removed the sixth.
+        assert_eq!(follower.hear(7, &said(7), 0), Ok(Heard::Missed));
+        follower.look_back();
+        assert_eq!(follower.hear(5, &said(5), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.hear(7, &said(7), 0), Err(Break::Gap { expected: 6, came: 7 }));
+        // Of one that has heard nothing yet the stream cannot be asked.
+        let mut new = Follower::at(OWN, 7, None);
+        assert_eq!(new.hear(9, &said(9), 0), Err(Break::Gap { expected: 8, came: 9 }));
+    }
+
+    #[test]
+    fn who_goes_on_hears_the_last_message_once_more() {
+        let mut follower = heard(3);
+        assert_eq!(follower.from(), 4);
+        follower.look_back();
+        assert_eq!(follower.from(), 3);
+        assert_eq!(follower.hear(4, &said(4), 0), Err(Break::Gap { expected: 3, came: 4 }), "it expired");
+        assert_eq!(follower.hear(3, &said(7), 0), Err(Break::Replaced { sequence: 3 }));
+        assert_eq!(follower.hear(2, &said(2), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.from(), 3, "an older one says nothing of it");
+        assert_eq!(follower.hear(3, &said(3), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.hear(4, &said(4), 0), Ok(Heard::Nothing));
+        // Where nothing was heard, nothing can be compared.
+        let mut new = Follower::at(OWN, 7, None);
+        new.look_back();
+        assert_eq!(new.from(), 8);
     }
 }

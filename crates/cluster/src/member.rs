@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::Outbox;
 
-use crate::chain::Seen;
+use crate::chain::Noted;
 use crate::follow::{Break, Follower, Heard};
 use crate::limits::{HEARTBEAT_NODES, HEARTBEAT_NS, MESSAGE_BYTES};
 use crate::wire::{Body, Heartbeat, Message};
@@ -55,8 +55,8 @@ pub(crate) struct Member {
 
 impl Member {
     /// A cache that has heard so far in a process before; none: nothing of it is known.
-    pub(crate) fn new(node: u64, name: &str, heard: Option<Seen>) -> Self {
-        let sequence = heard.map_or(0, |seen| seen.sequence);
+    pub(crate) fn new(node: u64, name: &str, heard: Option<Noted>) -> Self {
+        let sequence = heard.map_or(0, |heard| heard.seen.sequence);
         Self {
             node,
             name: name.to_owned(),
@@ -182,6 +182,7 @@ impl Member {
     pub(crate) fn join(&mut self, end: u64) -> Joined {
         let applied = self.follower.last();
         if self.has_place && end > applied {
+            self.follower.look_back();
             return Joined::GoesOn;
         }
         let broken = self.has_place.then_some(Break::Ended { applied, end });

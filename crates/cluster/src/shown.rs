@@ -15,6 +15,7 @@ pub(crate) fn own_name() -> String {
 /// The caches that are heard.
 pub(crate) fn nodes(bus: &Bus, member: &Member, now_ns: u64) -> Vec<NodeFacts> {
     let follower = member.follower();
+    let own = follower.nodes().get(member.node());
     let mut all: Vec<NodeFacts> = follower
         .nodes()
         .alive(now_ns)
@@ -23,6 +24,7 @@ pub(crate) fn nodes(bus: &Bus, member: &Member, now_ns: u64) -> Vec<NodeFacts> {
             node,
             name: known.said.name.clone(),
             own: node == member.node(),
+            namesake: node != member.node() && own.is_some_and(|own| known.is_namesake_of(own)),
             applied: known.applied,
             lag_ms: known.said.lag_ms,
             outbox: known.said.outbox,

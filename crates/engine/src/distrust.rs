@@ -78,6 +78,12 @@ impl Lag {
         Self { max, distrusted: now, behind: false }
     }
 
+    /// The same, from when changes may be of another age.
+    #[must_use]
+    pub fn with_max(self, max: Duration) -> Self {
+        Self { max, ..self }
+    }
+
     /// How old changes may be.
     pub fn max(&self) -> Duration {
         self.max

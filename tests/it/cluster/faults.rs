@@ -7,7 +7,7 @@ use super::nats::Nats;
 use super::relay::Relay;
 use super::{PATIENT, cache, cache_on, count, figure, fill, hear, options, pages, state, until_noted, wait};
 use crate::drivers::place::SqlDaemon;
-use crate::sources::{psql, until};
+use crate::sources::{asked, psql, until};
 
 /// Deletes a page as often as it takes until the bus has acknowledged that.
 fn delete(daemon: &SqlDaemon, id: u32) {
@@ -15,6 +15,14 @@ fn delete(daemon: &SqlDaemon, id: u32) {
     until("a deletion is acknowledged", || {
         let answer = client.ask(&format!("delete page:{id}"));
         answer == "DELETED" || answer == "NOT_FOUND"
+    });
+}
+
+/// Waits until all three servers have the stream, for two of them must be there.
+fn until_whole(server: &Nats) {
+    until("the stream is whole", || {
+        let info = server.ask("INFO.sqlc", "");
+        info.matches("\"current\":true").count() == 2 && !info.contains("\"offline\":true")
     });
 }
 
@@ -27,6 +35,8 @@ fn servers_that_are_killed_in_turn_lose_nothing() {
     let [a, b] = [cache_on(&bus), cache_on(&bus)];
     fill(&a);
     fill(&b);
+    // One may go when each of them has what the others have.
+    until_whole(&servers[0]);
     for (at, how) in ["kill", "stop", "terminate"].iter().enumerate() {
         match *how {
             "kill" => servers[at].kill(),
@@ -40,13 +50,43 @@ fn servers_that_are_killed_in_turn_lose_nothing() {
             "stop" => servers[at].signal("CONT"),
             _ => servers[at].start_again(),
         }
-        // The next may go when this one is back, for two of three must be there.
-        until("the stream is whole", || {
-            let info = servers[at].ask("INFO.sqlc", "");
-            info.matches("\"current\":true").count() == 2 && !info.contains("\"offline\":true")
-        });
+        until_whole(&servers[at]);
     }
     assert_eq!(pages(&b), "4 5 6 7 8 9 10");
+    assert_eq!(figure(&a, "breaks") + figure(&b, "breaks"), 0);
+}
+
+/// What delivers the stream forgets how far it came, as when its server is killed and soon there again: all comes once
+/// more, and what was stored since stays.
+#[test]
+fn a_delivery_that_begins_again_breaks_nothing() {
+    let nats = Nats::start(&[]);
+    let [a, b] = [cache(&nats), cache(&nats)];
+    fill(&b);
+    delete(&a, 1);
+    hear(&a, &b);
+    fill(&b);
+    assert_eq!(nats.deliver_from(|began| began), 2);
+    delete(&a, 2);
+    hear(&a, &b);
+    assert_eq!(pages(&b), "1 3 4 5 6 7 8 9 10");
+    assert_eq!(figure(&a, "breaks") + figure(&b, "breaks"), 0);
+}
+
+/// Some messages get lost on the way to the caches, which ask the stream for them.
+#[test]
+fn what_is_lost_on_the_way_is_asked_for() {
+    let nats = Nats::start(&[]);
+    let [a, b] = [cache(&nats), cache(&nats)];
+    until_noted(&b);
+    fill(&b);
+    let lost = figure(&b, "applied") + 20;
+    assert_eq!(nats.deliver_from(|_| lost), 2);
+    delete(&a, 1);
+    hear(&a, &b);
+    assert_eq!(pages(&b), "2 3 4 5 6 7 8 9 10");
+    // Each has also heard what comes behind those.
+    until("the stream is longer", || figure(&a, "applied") > lost && figure(&b, "applied") > lost);
     assert_eq!(figure(&a, "breaks") + figure(&b, "breaks"), 0);
 }
 
@@ -183,6 +223,21 @@ fn a_slow_bus_is_slow() {
     hear(&a, &b);
     assert_eq!((pages(&b).as_str(), state(&a).as_str()), ("3 4 5 6 7 8 9 10", "streaming"));
     assert_eq!(figure(&a, "breaks") + figure(&b, "breaks"), 0);
+}
+
+/// A bus is away, and is defined at another place: tables that failed meanwhile serve again.
+#[test]
+fn a_bus_that_moves_is_heard_at_its_new_place() {
+    let mut nats = Nats::start(&[]);
+    let daemon = cache_on(&options(&nats.url(), "2 s"));
+    psql(&daemon.place, "ALTER TABLE page SET (on_lag = 'fail')");
+    let serves = || asked(&daemon.place, "SELECT count(*) FROM page").is_ok();
+    nats.kill();
+    until("the table fails", || !serves());
+    let other = Nats::start(&[]);
+    psql(&daemon.place, &format!("ALTER SERVER bus OPTIONS (SET servers '{}')", other.url()));
+    wait(&daemon, "streaming");
+    until("the table serves", serves);
 }
 
 /// A cable is out, and nobody is told. Who is behind it believes nothing after `max_lag`, the others go on, and when it

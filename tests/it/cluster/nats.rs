@@ -120,6 +120,28 @@ impl Nats {
         self.publish(&format!("$JS.API.STREAM.{what}"), payload.as_bytes(), true)
     }
 
+    /// Has everything that delivers the stream go on at another message, by the one where it began. Says how many there
+    /// are.
+    pub(super) fn deliver_from(&self, place: impl Fn(u64) -> u64) -> usize {
+        let ask = |what: &str, payload: &str| {
+            self.publish(&format!("$JS.API.CONSUMER.{what}"), payload.as_bytes(), true)
+        };
+        let said = ask("LIST.sqlc", "");
+        // Each is described by its name, and then by where it began.
+        let told = |text: &str, name: &str| {
+            let (_, rest) = text.split_once(&format!("\"{name}\":"))?;
+            Some(rest.split([',', '}']).next()?.trim_matches('"').to_owned())
+        };
+        let all: Vec<&str> = said.split("\"stream_name\":").skip(1).collect();
+        for consumer in &all {
+            let name = told(consumer, "name").expect("a consumer has a name");
+            let began = told(consumer, "opt_start_seq").expect("it began at a message").parse().unwrap();
+            let answer = ask(&format!("RESET.sqlc.{name}"), &format!("{{\"seq\":{}}}", place(began)));
+            assert!(answer.contains("\"reset_seq\""), "{answer}");
+        }
+        all.len()
+    }
+
     /// Has it done, too.
     pub(super) fn command(&self, what: &str, payload: &str) {
         let answer = self.ask(what, payload);

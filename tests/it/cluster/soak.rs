@@ -75,7 +75,7 @@ fn check(ledger: &Ledger, cache: usize, socket: &std::path::Path) {
             continue;
         };
         let Some(fresh) = began.checked_sub(lag) else { continue };
-        let due = ledger.due(&mut next, fresh);
+        let due = ledger.due(cache, &mut next, fresh);
         if due.is_empty() {
             thread::sleep(Duration::from_millis(5));
             continue;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 
 use super::nats::Nats;
-use super::{PATIENT, cache, define, figure, fill, hear, options, pages, until_noted, wait};
+use super::{PATIENT, cache, cache_on, define, figure, fill, hear, options, pages, until_noted, wait};
 use crate::daemon::{Folder, free_port, run};
 use crate::drivers::place::SqlDaemon;
 use crate::sources::{psql, until};
@@ -165,4 +165,13 @@ fn certificates_are_checked() {
 fn servers_that_are_not_there_are_named() {
     let daemon = stranded(&format!("nats://127.0.0.1:{}", free_port()));
     until_said(&daemon, "no server of the bus can be reached");
+}
+
+/// Of many servers one is there, and a cache finds it before it pauses.
+#[test]
+fn servers_that_are_not_there_are_passed_over() {
+    let nats = Nats::start(&[]);
+    let away = [(); 9].map(|()| format!("nats://127.0.0.1:{}", free_port())).join(",");
+    let daemon = cache_on(&options(&format!("{away},{}", nats.url()), PATIENT));
+    assert_eq!(psql(&daemon.place, "SELECT last_error IS NULL FROM sqlcached_buses"), "t");
 }

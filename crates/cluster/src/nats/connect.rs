@@ -63,13 +63,16 @@ impl Link {
 }
 
 async fn connect(server: &ServerDef) -> Result<Client, Failure> {
+    let servers: Vec<String> =
+        server.option("servers").unwrap_or_default().split(',').map(|one| one.trim().to_owned()).collect();
     let timeout = server.option("connect_timeout").and_then(|text| text.parse().ok());
     let mut options = ConnectOptions::new()
         .name("sqlcached")
         .connection_timeout(timeout.map_or(CONNECT_TIMEOUT, Duration::from_secs))
         .subscription_capacity(WAITING_MESSAGES)
-        // What is lost is connected again by who notices, with all that is to be checked then.
-        .max_reconnects(Some(1));
+        // Each server is tried once. What is lost then is connected again by who notices, with all that is to be
+        // checked.
+        .max_reconnects(Some(servers.len()));
     let mapping = server.mapping();
     let user = mapping.and_then(|mapping| mapping.user());
     if let (Some(mapping), Some(user)) = (mapping, user) {
@@ -79,8 +82,6 @@ async fn connect(server: &ServerDef) -> Result<Client, Failure> {
     if let Some(file) = server.option("sslrootcert") {
         options = options.add_root_certificates(PathBuf::from(file));
     }
-    let servers: Vec<String> =
-        server.option("servers").unwrap_or_default().split(',').map(|one| one.trim().to_owned()).collect();
     options.connect(servers).await.map_err(|error| {
         let name = &server.name;
         match (error.kind(), user) {

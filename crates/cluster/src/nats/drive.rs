@@ -10,7 +10,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
-use engine::{Bus, Engine, Lag, LagVerdict};
+use engine::{Bus, Engine, NodeFacts};
 use futures_util::StreamExt;
 use store::definition::ServerDef;
 use tokio::sync::Notify;
@@ -20,7 +20,7 @@ use super::connect::{Failure, Link};
 use super::noted;
 use crate::apply::Applier;
 use crate::follow::{Break, Heard};
-use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE, SILENCE_NS, START_WAIT};
+use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE, SILENCE_NS};
 use crate::member::{Joined, Member};
 use crate::shown;
 
@@ -39,17 +39,14 @@ pub(super) struct Driver {
     server: Arc<ServerDef>,
     bus: Arc<Bus>,
     stop: Arc<AtomicBool>,
-    /// Set when rows may be served: they are fresh, or distrusted.
+    /// Set when rows may be served, because they are fresh.
     ready: Arc<AtomicBool>,
     /// Called when the outbox has something.
     notify: Arc<Notify>,
     member: Member,
     applier: Applier,
-    lag: Lag,
-    began: Instant,
+    max_lag_ns: u64,
     stopping: Option<Instant>,
-    /// The freshness that was judged last.
-    judged_ns: Option<u64>,
     /// When something came of the stream.
     heard_ns: u64,
     noted_ns: u64,
@@ -65,7 +62,7 @@ impl Driver {
     ) -> Self {
         let node = fastrand::u64(1..);
         let believed = noted::read(engine, bus.name());
-        let member = Member::new(node, &shown::own_name(), believed.seen);
+        let member = Member::new(node, &shown::own_name(), believed.heard);
         bus.update(|facts| facts.node = node);
         if believed.owes {
             noted::tell_all_rows(engine, bus);
@@ -73,7 +70,7 @@ impl Driver {
         let notify = Arc::new(Notify::new());
         let called = Arc::clone(&notify);
         bus.outbox.on_push(move || called.notify_one());
-        let now = now();
+        let max_lag_ns = u64::try_from(super::max_lag(server).as_nanos()).unwrap_or(u64::MAX);
         Self {
             engine: Arc::clone(engine),
             server: Arc::clone(server),
@@ -83,10 +80,8 @@ impl Driver {
             notify,
             member,
             applier: Applier::new(engine, bus),
-            lag: Lag::new(super::max_lag(server), now),
-            began: now,
+            max_lag_ns,
             stopping: None,
-            judged_ns: None,
             heard_ns: bus.now_ns(),
             noted_ns: 0,
             connected: false,
@@ -179,7 +174,7 @@ impl Driver {
 
     /// Hears and sends.
     async fn follow(&mut self, link: &Link) -> Result<Ended, Failure> {
-        let from = self.member.follower().last() + 1;
+        let from = self.member.follower().from();
         let Some(messages) = self.patiently(deliver(link, from)).await else { return Ok(Ended::Stopped) };
         let mut messages = messages?;
         let mut under_way: Option<Acknowledgement> = None;
@@ -259,12 +254,12 @@ impl Driver {
         Ok(stored)
     }
 
-    /// Checks a message and does what it says. False: the history is broken.
+    /// Checks a message and does what it says. False: the history is broken, or has to be asked for once more.
     fn hear(&mut self, sequence: u64, bytes: &[u8]) -> bool {
-        let now_ns = self.bus.now_ns();
-        self.heard_ns = now_ns;
+        let (now_ns, before) = (self.bus.now_ns(), self.member.follower().last());
         match self.member.hear(sequence, bytes, now_ns) {
             Ok(Heard::Own | Heard::Nothing) => {}
+            Ok(Heard::Missed) => return false,
             Ok(Heard::Apply(operations)) => self.applier.apply(&operations),
             Ok(Heard::Unreadable(why)) => {
                 tracing::warn!(bus = %self.bus.name(), "all tables of the bus are distrusted: {why}");
@@ -280,10 +275,15 @@ impl Driver {
                 return false;
             }
         }
+        let applied = self.member.follower().last();
+        // What comes once more is no sign that the stream goes on.
+        if applied > before {
+            self.heard_ns = now_ns;
+        }
         // Who waits for it learns that it is applied.
-        self.bus.update(|facts| facts.applied = sequence);
-        if self.judged_ns.is_none() {
-            self.look();
+        self.bus.update(|facts| facts.applied = applied);
+        if self.bus.fresh_ns().is_none() {
+            self.show_freshness();
         }
         true
     }
@@ -299,7 +299,7 @@ impl Driver {
     /// Looks whether it is fresh, and at what is to be done from time to time.
     fn look(&mut self) {
         self.applier.adopt_tables();
-        self.judge();
+        self.show_freshness();
         let now_ns = self.bus.now_ns();
         let owes =
             self.bus.outbox.oldest_ns().is_some_and(|oldest| now_ns.saturating_sub(oldest) > OWES_AFTER_NS);
@@ -307,66 +307,52 @@ impl Driver {
             || owes && !noted::owes(&self.engine, self.bus.name())
         {
             self.note();
-            self.bus.set_nodes(shown::nodes(&self.bus, &self.member, now_ns));
+            let nodes = shown::nodes(&self.bus, &self.member, now_ns);
+            self.warn_of_namesakes(&nodes);
+            self.bus.set_nodes(nodes);
         }
     }
 
-    fn judge(&mut self) {
-        let (now, now_ns) = (now(), self.bus.now_ns());
-        let fresh_ns = self.member.follower().fresh_ns();
-        let lag_ns = fresh_ns.map(|fresh| now_ns.saturating_sub(fresh));
-        let max_ns = u64::try_from(self.lag.max().as_nanos()).unwrap_or(u64::MAX);
-        let is_fresh = lag_ns.is_some_and(|lag| lag <= max_ns);
-        if is_fresh && self.connected && self.bus.enter("streaming") {
+    /// Warns when others with the name of this cache come.
+    fn warn_of_namesakes(&self, nodes: &[NodeFacts]) {
+        let namesakes = nodes.iter().filter(|node| node.namesake).count() as u64;
+        let before = self.bus.facts().namesakes;
+        if namesakes > before
+            && let Some(own) = nodes.iter().find(|node| node.own)
+        {
+            tracing::warn!(
+                bus = %self.bus.name(), name = %own.name,
+                "another cache on the bus has the name of this one, so nobody can tell them apart: give its machine or \
+                 container a host name of its own, and start it again"
+            );
+        }
+        if namesakes != before {
+            self.bus.update(|facts| facts.namesakes = namesakes);
+        }
+    }
+
+    /// Says since when it is fresh.
+    fn show_freshness(&mut self) {
+        let (now_ns, follower) = (self.bus.now_ns(), self.member.follower());
+        let fresh_ns = follower.fresh_ns().filter(|_| self.connected);
+        let is_fresh = fresh_ns.is_some_and(|fresh| now_ns.saturating_sub(fresh) <= self.max_lag_ns);
+        if is_fresh && self.bus.enter("streaming") {
             tracing::info!(bus = %self.bus.name(), "bus is streaming");
-        } else if !is_fresh && fresh_ns.is_some() && self.connected {
+        } else if !is_fresh && fresh_ns.is_some() {
             self.bus.enter("lagging");
         }
-        self.bus.set_fresh(fresh_ns.filter(|_| self.connected));
-        self.bus.update(|facts| facts.epoch = self.member.follower().epoch());
-        let advanced = fresh_ns.is_some() && fresh_ns != self.judged_ns;
-        self.judged_ns = fresh_ns;
-        let since = lag_ns.and_then(|lag| now.checked_sub(std::time::Duration::from_nanos(lag)));
-        let verdict = match since.filter(|_| advanced && is_fresh) {
-            Some(since) => self.lag.judge(since, true, || false),
-            None => self.lag.judge(now, false, || false),
-        };
-        match verdict {
-            LagVerdict::Wait => {}
-            LagVerdict::Recovered => self.applier.tell_tables(false),
-            LagVerdict::Behind | LagVerdict::Distrust => self.distrust_late(),
+        self.bus.set_fresh(fresh_ns);
+        self.bus.update(|facts| facts.epoch = follower.epoch());
+        if is_fresh {
+            // Release: pairs with the Acquire of who waits for it to serve.
+            self.ready.store(true, Ordering::Release);
         }
-        self.say_ready(is_fresh, now);
-    }
-
-    fn distrust_late(&mut self) {
-        tracing::warn!(bus = %self.bus.name(), "all tables of the bus are distrusted: nothing was heard for max_lag");
-        self.applier.tell_tables(true);
-        self.applier.distrust_all(false);
-    }
-
-    /// Rows may be served when they are fresh. A cache must not be away because its bus is, so after a while they are
-    /// distrusted instead.
-    fn say_ready(&mut self, is_fresh: bool, now: Instant) {
-        // Relaxed: only this thread sets it.
-        if self.ready.load(Ordering::Relaxed) {
-            return;
-        }
-        if !is_fresh && now.saturating_duration_since(self.began) < START_WAIT {
-            return;
-        }
-        if !is_fresh {
-            self.distrust_late();
-            self.lag.note_distrusted(now);
-        }
-        // Release: pairs with the Acquire of who waits for it to serve.
-        self.ready.store(true, Ordering::Release);
     }
 
     /// Writes down how far it has heard.
     fn note(&mut self) {
         self.noted_ns = self.bus.now_ns();
-        noted::write(&self.engine, &self.bus, self.member.follower().seen());
+        noted::write(&self.engine, &self.bus, self.member.follower().noted());
     }
 }
 

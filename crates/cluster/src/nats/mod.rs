@@ -1,7 +1,9 @@
-//! Buses of NATS: a thread for each that a table names, with a runtime of its own.
+//! Buses of NATS: a thread for each that a table names, with a runtime of its own, and one that ends the trust in its
+//! rows in time.
 
 mod connect;
 mod drive;
+mod guard;
 mod noted;
 
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use store::definition::ServerDef;
 
 use crate::limits::{IDLE_INTERVAL, MAX_LAG, MAX_LAG_MIN, SUPERVISE_INTERVAL};
 use drive::Driver;
+use guard::Guard;
 
 /// All buses. They end when this is dropped, after what is in their outboxes was sent, if that is possible.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ fn max_lag(server: &ServerDef) -> Duration {
     said.map_or(MAX_LAG, Duration::from_millis).max(MAX_LAG_MIN)
 }
 
-/// A bus's thread.
+/// A bus's threads: one that guards its rows, and has another one speak with NATS.
 struct Running {
     server: Arc<ServerDef>,
     bus: Arc<Bus>,
@@ -78,7 +81,7 @@ impl Running {
         let (stop, ready) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let own =
             (Arc::clone(engine), Arc::clone(server), Arc::clone(&bus), Arc::clone(&stop), Arc::clone(&ready));
-        let spawned = thread::Builder::new().name(format!("bus-{}", server.id)).spawn(move || {
+        let spawned = thread::Builder::new().name(format!("lag-{}", server.id)).spawn(move || {
             let (engine, server, bus, stop, ready) = own;
             live(&engine, &server, &bus, (&stop, &ready));
         });
@@ -107,15 +110,38 @@ impl Running {
     }
 }
 
-/// The life of a bus's thread.
+/// The life of a bus's threads.
 fn live(
+    engine: &Arc<Engine>,
+    server: &Arc<ServerDef>,
+    bus: &Arc<Bus>,
+    (stop, ready): (&Arc<AtomicBool>, &Arc<AtomicBool>),
+) {
+    let guard = Guard::new(engine, bus, max_lag(server), ready);
+    let own = (Arc::clone(engine), Arc::clone(server), Arc::clone(bus), Arc::clone(stop), Arc::clone(ready));
+    let spawned = thread::Builder::new().name(format!("bus-{}", server.id)).spawn(move || {
+        let (engine, server, bus, stop, ready) = own;
+        speak(&engine, &server, &bus, (&stop, &ready));
+    });
+    match spawned {
+        Ok(thread) => guard.run(|| thread.is_finished()),
+        Err(error) => tracing::error!(bus = %server.name, %error, "a bus has no thread"),
+    }
+}
+
+/// Speaks with NATS until it is to stop.
+fn speak(
     engine: &Arc<Engine>,
     server: &Arc<ServerDef>,
     bus: &Arc<Bus>,
     flags: (&Arc<AtomicBool>, &Arc<AtomicBool>),
 ) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(Driver::new(engine, server, bus, flags).run()),
+        Ok(runtime) => {
+            runtime.block_on(Driver::new(engine, server, bus, flags).run());
+            // A name that is being looked up ends when it does; nobody waits for it.
+            runtime.shutdown_background();
+        }
         Err(error) => tracing::error!(bus = %server.name, %error, "a bus has no runtime"),
     }
 }

@@ -7,7 +7,7 @@ use engine::{Bus, Engine, Operation, TableName};
 use store::definition::Acknowledge;
 use store::{Followed, Table};
 
-use crate::chain::Seen;
+use crate::chain::{Noted, Seen};
 use crate::limits::OWES_AFTER_NS;
 
 /// Stands among the tables if this cache may have told its clients of invalidations that no other cache has heard.
@@ -17,7 +17,7 @@ const OWES: &str = "owes";
 #[derive(Debug, Default)]
 pub(super) struct Believed {
     /// How far it had heard; none: nobody knows what its rows have missed.
-    pub(super) seen: Option<Seen>,
+    pub(super) heard: Option<Noted>,
     /// It may have something to tell, which is lost.
     pub(super) owes: bool,
 }
@@ -25,16 +25,18 @@ pub(super) struct Believed {
 pub(super) fn read(engine: &Engine, bus: &str) -> Believed {
     let Some(followed) = engine.store().followed(bus) else { return Believed::default() };
     let owes = followed.targets.iter().any(|target| target == OWES);
-    let mut known = followed.targets;
+    let mut known = followed.targets.clone();
     known.retain(|target| target != OWES);
-    let numbers = (u64::from_str_radix(&followed.published, 16), u64::from_str_radix(&followed.life, 16));
-    let seen = match numbers {
-        (Ok(chain), Ok(epoch)) if known == targets(engine, bus) => {
-            Some(Seen { sequence: followed.lsn, chain, epoch })
-        }
-        _ => None,
-    };
-    Believed { seen, owes }
+    let heard = (known == targets(engine, bus)).then(|| heard_of(&followed)).flatten();
+    Believed { heard, owes }
+}
+
+/// The place in the stream that was written down.
+fn heard_of(followed: &Followed) -> Option<Noted> {
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (chain, hash) = followed.published.split_once(' ')?;
+    let seen = Seen { sequence: followed.lsn, chain: number(chain)?, epoch: number(&followed.life)? };
+    Some(Noted { seen, hash: number(hash)? })
 }
 
 /// Whether it is written down that something was not sent.
@@ -47,30 +49,24 @@ pub(super) fn forget(engine: &Engine, bus: &str) {
     write_down(engine, bus, None);
 }
 
-pub(super) fn write(engine: &Engine, bus: &Bus, seen: Option<Seen>) {
+pub(super) fn write(engine: &Engine, bus: &Bus, heard: Option<Noted>) {
     let oldest = bus.outbox.oldest_ns();
     let waits = oldest.is_some_and(|oldest| bus.now_ns().saturating_sub(oldest) > OWES_AFTER_NS);
     // A client that was answered at once is not told when its word is lost with this process.
     let answers = !bus.is_stopping() && tables(engine, bus.name()).iter().any(|table| is_local(table));
     let owes = waits || answers;
-    if seen.is_none() && !owes {
+    if heard.is_none() && !owes {
         return;
     }
     let mut targets = targets(engine, bus.name());
     if owes {
         targets.push(OWES.to_owned());
     }
-    let (sequence, chain, epoch) = seen.map_or((0, String::new(), String::new()), |seen| {
-        (seen.sequence, format!("{:x}", seen.chain), format!("{:x}", seen.epoch))
-    });
-    let followed = Followed {
-        server: bus.name().to_owned(),
-        lsn: sequence,
-        published: chain,
-        life: epoch,
-        targets,
-        ..Followed::default()
-    };
+    let mut followed = Followed { server: bus.name().to_owned(), targets, ..Followed::default() };
+    if let Some(Noted { seen, hash }) = heard {
+        (followed.lsn, followed.life) = (seen.sequence, format!("{:x}", seen.epoch));
+        followed.published = format!("{:x} {hash:x}", seen.chain);
+    }
     write_down(engine, bus.name(), Some(followed));
 }
 

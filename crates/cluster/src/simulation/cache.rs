@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use engine::{Operation, Outbox};
 
 use super::{MAX_LAG_NS, Mistake};
-use crate::chain::Seen;
+use crate::chain::Noted;
 use crate::member::Member;
 
 /// See the module.
@@ -15,13 +15,15 @@ pub(super) struct Cache {
     /// The version of each key that it has.
     pub(super) rows: HashMap<u16, u64>,
     /// What it wrote down for the next process.
-    pub(super) noted: Option<Seen>,
+    pub(super) noted: Option<Noted>,
     /// The next message that the bus gives it; none: it has to join.
     pub(super) next: Option<u64>,
+    /// Where the bus began to give it messages.
+    pub(super) from: u64,
     pub(super) cut_off_until: u64,
     pub(super) distrusts: u64,
     pub(super) distrusted_ns: u64,
-    /// The stream may have lost what it had acknowledged: since then the cache hears it again.
+    /// The stream has lost what it had acknowledged: since then the cache hears it again.
     pub(super) doubtful_ns: Option<u64>,
     /// What is in its outbox: keys, and the versions that they had then.
     pub(super) told: Vec<(u16, u64)>,
@@ -32,7 +34,7 @@ pub(super) struct Cache {
 
 impl Cache {
     /// All of them have one name, which nothing hangs on.
-    pub(super) fn new(node: u64, noted: Option<Seen>, now: u64, mistake: Option<Mistake>) -> Self {
+    pub(super) fn new(node: u64, noted: Option<Noted>, now: u64, mistake: Option<Mistake>) -> Self {
         let mut member = Member::new(node, "cache", noted);
         if let Some(Mistake::LeavesOut(checks)) = mistake {
             member.omit(checks);
@@ -43,6 +45,7 @@ impl Cache {
             rows: HashMap::new(),
             noted,
             next: None,
+            from: 0,
             cut_off_until: 0,
             distrusts: 0,
             distrusted_ns: now,
@@ -62,8 +65,8 @@ impl Cache {
         self.distrusted_ns = now;
     }
 
-    /// After `max_lag` in which it has heard the others it must know what the stream has lost. Before, it may have
-    /// joined behind messages that took the place of lost ones.
+    /// What the stream has lost is told by others who had heard it, and that may take `max_lag` from when the cache
+    /// hears them again.
     pub(super) fn note_doubt(&mut self, now: u64) {
         if self.next.is_none() {
             self.doubtful_ns = self.doubtful_ns.map(|_| now);
@@ -86,6 +89,6 @@ impl Cache {
 
     /// Writes down how far it has heard.
     pub(super) fn note(&mut self) {
-        self.noted = self.member.follower().seen();
+        self.noted = self.member.follower().noted();
     }
 }

@@ -1,6 +1,5 @@
 //! What goes wrong with the stream, the network and the caches.
 
-use super::stream::Stream;
 use super::world::World;
 use super::{CUTS, SECOND_NS};
 
@@ -25,17 +24,20 @@ impl World {
             self.count("expired");
         }
         if self.chance(SELDOM * 2) {
-            self.stream = Stream::default();
-            self.note_cut("emptied or removed");
+            let lost = self.stream.empty();
+            self.lose(&lost, "emptied or removed");
+            self.end_deliveries();
         }
         if self.chance(SELDOM * 2) {
             let count = self.random.usize(CUTS);
-            self.stream.cut(count);
-            self.note_cut("cut");
+            let lost = self.stream.cut(count);
+            self.lose(&lost, "cut");
+            self.end_deliveries();
         }
         if self.chance(SELDOM * 2) {
-            self.stream.swap_last();
-            self.note_cut("reordered");
+            // Who has heard one of them may miss the other.
+            let swapped = self.stream.swap_last();
+            self.lose(&swapped, "reordered");
         }
         if self.chance(SELDOM * 2) {
             self.store_garbage();
@@ -44,6 +46,11 @@ impl World {
     }
 
     fn break_network(&mut self) {
+        if self.chance(SELDOM / 4) {
+            let at = self.random.usize(..self.caches.len());
+            self.begin_delivery_again(at);
+            self.count("delivered from the start");
+        }
         if self.chance(SELDOM * 2) {
             self.away_until = self.now + self.random.u64(1..20) * SECOND_NS;
             self.count("away");

@@ -1,13 +1,15 @@
 //! Caches, their clients and the stream between them, by a clock that steps.
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use engine::{KeyChange, Operation, TableName};
 
 use super::cache::Cache;
 use super::stream::Stream;
 use super::{KEYS, MAX_LAG_NS, Mistake, SECOND_NS, STEP_NS};
-use crate::chain::Seen;
+use crate::chain::Noted;
 use crate::follow::{Break, Heard};
 use crate::member::Joined;
 use crate::wire::Message;
@@ -21,6 +23,18 @@ const LATELY: usize = 12;
 /// Commands of clients and checks are no more in a step, however many caches there are.
 const BUSY_CACHES: usize = 10;
 
+/// An invalidation that was acknowledged.
+struct Acknowledged {
+    key: u16,
+    /// It, or a later one, is all that a cache may have.
+    version: u64,
+    when: u64,
+    /// The name of the message that has it.
+    told_by: Rc<str>,
+    /// The stream does not have it any more, or elsewhere than where some have heard it.
+    is_lost: bool,
+}
+
 /// See the module.
 pub(super) struct World {
     pub(super) random: fastrand::Rng,
@@ -30,8 +44,7 @@ pub(super) struct World {
     mistake: Option<Mistake>,
     /// The version of each key at its origin.
     origin: HashMap<u16, u64>,
-    /// Acknowledged invalidations: key, version that must be at least, when.
-    acknowledged: Vec<(u16, u64, u64)>,
+    acknowledged: Vec<Acknowledged>,
     pub(super) away_until: u64,
     pub(super) faults: HashMap<&'static str, u64>,
     /// The last faults with their times, for the report of an old row.
@@ -84,10 +97,31 @@ impl World {
         }
     }
 
-    /// The stream may have lost what it had acknowledged, so some time may pass until each cache notices that.
-    pub(super) fn note_cut(&mut self, fault: &'static str) {
+    /// The stream has lost these messages, though it may have acknowledged them.
+    pub(super) fn lose(&mut self, names: &[String], fault: &'static str) {
+        let is_among = |own: &Acknowledged| names.iter().any(|name| **name == *own.told_by);
+        for own in self.acknowledged.iter_mut().filter(|own| is_among(own)) {
+            own.is_lost = true;
+        }
         self.caches.iter_mut().for_each(|cache| cache.doubtful_ns = Some(self.now));
         self.count(fault);
+    }
+
+    /// What delivers the stream is gone, so each cache has to join again.
+    pub(super) fn end_deliveries(&mut self) {
+        self.caches.iter_mut().for_each(|cache| cache.next = None);
+    }
+
+    /// A message does not arrive at a cache.
+    pub(super) fn lose_on_the_way(&mut self, at: usize) {
+        let cache = &mut self.caches[at];
+        cache.next = cache.next.map(|next| next + 1);
+    }
+
+    /// What delivers the stream to a cache forgets how far it came, as when its server was killed.
+    pub(super) fn begin_delivery_again(&mut self, at: usize) {
+        let cache = &mut self.caches[at];
+        cache.next = cache.next.map(|_| cache.from);
     }
 
     /// Another process in the place of a cache. A warm one finds the rows and what was written down.
@@ -120,7 +154,7 @@ impl World {
             }
         }
         let oldest = self.now.saturating_sub(60 * SECOND_NS);
-        self.acknowledged.retain(|(_, _, when)| *when >= oldest);
+        self.acknowledged.retain(|own| own.when >= oldest);
     }
 
     fn is_busy(&mut self) -> bool {
@@ -190,17 +224,17 @@ impl World {
         let flight = self.caches[at].member.flight()?.clone();
         if faulty && self.chance(40) {
             if self.mistake == Some(Mistake::AnswersAtOnce) {
-                self.acknowledge(at);
+                self.acknowledge(at, &flight.name);
             }
             return None;
         }
-        let stored = if faulty && self.chance(1_000) {
+        let (name, bytes) = if faulty && self.chance(1_000) {
             self.count("counter is a lie");
-            let (name, bytes) = self.lie(&flight.bytes);
-            self.stream.store(&name, &bytes.into(), flight.behind)
+            self.lie(&flight.bytes)
         } else {
-            self.stream.store(&flight.name, &flight.bytes, flight.behind)
+            (flight.name, flight.bytes)
         };
+        let stored = self.stream.store(&name, &bytes, flight.behind);
         if faulty && self.chance(40) {
             return None;
         }
@@ -210,7 +244,7 @@ impl World {
         };
         let cache = &mut self.caches[at];
         let result = cache.member.acknowledged(&cache.outbox, (!known).then_some(sequence));
-        self.acknowledge(at);
+        self.acknowledge(at, &name);
         if let Err(broken) = result {
             self.break_off(at, &broken);
             return None;
@@ -219,18 +253,24 @@ impl World {
     }
 
     /// The clients whose words are under way are answered.
-    fn acknowledge(&mut self, at: usize) {
-        let (now, cache) = (self.now, &mut self.caches[at]);
-        self.acknowledged.extend(cache.flying.drain(..).map(|(key, version)| (key, version, now)));
+    fn acknowledge(&mut self, at: usize, name: &str) {
+        let (when, told_by, cache) = (self.now, Rc::from(name), &mut self.caches[at]);
+        self.acknowledged.extend(cache.flying.drain(..).map(|(key, version)| Acknowledged {
+            key,
+            version,
+            when,
+            told_by: Rc::clone(&told_by),
+            is_lost: false,
+        }));
     }
 
     /// A message with another counter than its sender's next, and a name by which nobody knows it.
-    fn lie(&mut self, bytes: &[u8]) -> (String, Vec<u8>) {
+    fn lie(&mut self, bytes: &[u8]) -> (String, Arc<[u8]>) {
         let Ok(mut message) = Message::decode(bytes) else { panic!("what was written is read") };
         let ahead = self.random.u64(1..5);
         message.counter =
             if self.random.bool() { message.counter + ahead } else { message.counter.saturating_sub(ahead) };
-        (format!("a lie of {}", self.now), message.encode())
+        (format!("a lie of {}", self.now), message.encode().into())
     }
 
     fn break_off(&mut self, at: usize, broken: &Break) {
@@ -258,7 +298,8 @@ impl World {
             cache.noted = None;
             cache.distrust(now);
         }
-        cache.next = Some(cache.member.follower().last() + 1);
+        cache.from = cache.member.follower().from();
+        cache.next = Some(cache.from);
     }
 
     fn deliver(&mut self, at: usize, faulty: bool) {
@@ -280,6 +321,7 @@ impl World {
             match cache.member.hear(next, &bytes, now) {
                 Ok(Heard::Apply(operations)) => cache.apply(operations),
                 Ok(Heard::Own | Heard::Nothing) => {}
+                Ok(Heard::Missed) => cache.next = None,
                 Ok(Heard::Unreadable(_)) => cache.distrust(now),
                 Err(broken) => return self.break_off(at, &broken),
             }
@@ -302,12 +344,10 @@ impl World {
     fn check(&mut self, at: usize) {
         let cache = &self.caches[at];
         let Some(fresh) = cache.member.follower().fresh_ns() else { return };
-        if cache.doubtful_ns.is_some() {
-            return;
-        }
-        for (key, version, when) in &self.acknowledged {
-            // Within a step nobody knows what came first.
+        for Acknowledged { key, version, when, is_lost, .. } in &self.acknowledged {
+            // Within a step nobody knows what came first. What is lost was heard by some, who tell the others.
             if *when < fresh
+                && !(*is_lost && cache.doubtful_ns.is_some())
                 && let Some(own) = cache.rows.get(key)
             {
                 self.checks += 1;
@@ -336,7 +376,7 @@ impl World {
     }
 
     /// How far the caches have noted that they heard.
-    pub(super) fn noted(&self) -> impl Iterator<Item = Seen> {
+    pub(super) fn noted(&self) -> impl Iterator<Item = Noted> {
         self.caches.iter().filter_map(|cache| cache.noted)
     }
 }

@@ -13,6 +13,8 @@ use parking_lot::{Condvar, Mutex};
 use sql::{BusFacts, NodeFacts};
 use store::Clock;
 
+use crate::distrust::Lag;
+
 pub use operation::{KeyChange, Operation, Said, TableName};
 pub use outbox::Outbox;
 pub use receipt::Receipt;
@@ -36,6 +38,8 @@ pub struct Bus {
     /// finds the rows as they are after that.
     fresh_ns: AtomicU64,
     nodes: Mutex<Vec<NodeFacts>>,
+    /// How old its rows may be, while no thread looks at that: it outlives them.
+    lag: Mutex<Option<Lag>>,
     /// Wakes who waits until more is applied.
     advanced: Condvar,
     /// Its thread ends in an orderly way. Relaxed: it is asked after the thread was told to stop.
@@ -108,6 +112,7 @@ impl Bus {
             facts: Mutex::new(facts),
             fresh_ns: AtomicU64::new(0),
             nodes: Mutex::default(),
+            lag: Mutex::default(),
             advanced: Condvar::new(),
             stopping: AtomicBool::new(false),
         };
@@ -157,11 +162,25 @@ impl Bus {
         self.fresh_ns.store(fresh_ns.unwrap_or(0), Ordering::Release);
     }
 
+    /// Since when it has applied all; none: nobody knows.
+    pub fn fresh_ns(&self) -> Option<u64> {
+        Some(self.fresh_ns.load(Ordering::Acquire)).filter(|fresh_ns| *fresh_ns > 0)
+    }
+
+    /// Who looks at the lag leaves it to who does so next.
+    pub fn keep_lag(&self, lag: Lag) {
+        *self.lag.lock() = Some(lag);
+    }
+
+    /// What was left, once.
+    pub fn take_lag(&self) -> Option<Lag> {
+        self.lag.lock().take()
+    }
+
     /// What is known. The lag is that of this moment, also while its thread does nothing.
     pub fn facts(&self) -> BusFacts {
         let outbox = u64::try_from(self.outbox.len()).unwrap_or(u64::MAX);
-        let fresh_ns = self.fresh_ns.load(Ordering::Acquire);
-        let lag_ms = (fresh_ns > 0).then(|| self.now_ns().saturating_sub(fresh_ns) as f64 / 1e6);
+        let lag_ms = self.fresh_ns().map(|fresh_ns| self.now_ns().saturating_sub(fresh_ns) as f64 / 1e6);
         BusFacts { outbox, lag_ms, ..self.facts.lock().clone() }
     }
 

@@ -33,6 +33,8 @@ struct State {
     waiting: Vec<Waiting>,
     /// When the oldest of that parcel was put in; none: none is under way.
     under_way: Option<u64>,
+    /// With so many entries it is time to look for those that nobody waits for any more.
+    swept_at: usize,
 }
 
 /// What one command or transaction told.
@@ -45,6 +47,13 @@ struct Entry {
 struct Waiting {
     receipt: Arc<Receipt>,
     until_ns: u64,
+}
+
+impl Waiting {
+    /// Whether anybody else has the receipt. Who wants no answer has given it back.
+    fn is_awaited(&self) -> bool {
+        Arc::strong_count(&self.receipt) > 1
+    }
 }
 
 /// What waits of one table.
@@ -153,6 +162,18 @@ impl State {
         if !kept.is_empty() || waiting.is_some() {
             self.entries.push_back(Entry { operations: kept, waiting, since_ns: now_ns });
         }
+        if self.entries.len() > self.swept_at {
+            self.sweep();
+        }
+    }
+
+    /// Drops the entries that tell nothing and that nobody waits for: behind a whole table a client that wants no
+    /// answer adds one with each command. It is done when there are twice as many as the last time, so it costs little.
+    fn sweep(&mut self) {
+        let counts =
+            |own: &Entry| !own.operations.is_empty() || own.waiting.as_ref().is_some_and(Waiting::is_awaited);
+        self.entries.retain(counts);
+        self.swept_at = 2 * self.entries.len() + OUTBOX_KEYS_MAX;
     }
 
     fn add(&mut self, operation: Operation, kept: &mut Vec<Operation>) {
@@ -306,6 +327,23 @@ mod tests {
         outbox.note_delivered();
         assert!(waits.is_over());
         assert_eq!(outbox.take(100), Some(vec![key("a", 7)]));
+    }
+
+    #[test]
+    fn who_wants_no_answer_takes_no_memory() {
+        let outbox = Outbox::default();
+        let awaited = receipt();
+        outbox.push(vec![Operation::Whole { table: table("page") }], Some(Arc::clone(&awaited)), 0);
+        for number in 0..100 * OUTBOX_KEYS_MAX {
+            outbox.push(vec![key("page", number)], Some(receipt()), 0);
+        }
+        let entries = outbox.state.lock().entries.len();
+        assert!(entries <= 2 * OUTBOX_KEYS_MAX, "{entries} entries");
+        let late = receipt();
+        outbox.push(vec![key("page", 0)], Some(Arc::clone(&late)), 0);
+        assert_eq!(outbox.take(1 << 20).unwrap().len(), 1);
+        outbox.note_delivered();
+        assert!(awaited.is_over() && late.is_over());
     }
 
     #[test]

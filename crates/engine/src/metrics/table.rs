@@ -310,6 +310,13 @@ pub static METRICS: &[Metric] = &[
         |figures, give| by_bus(figures, give, |bus| bus.emptied),
     ),
     metric(
+        "sqlcached_bus_namesakes",
+        Gauge,
+        &["bus"],
+        "Other caches on the bus that have the name of this one.",
+        |figures, give| by_bus(figures, give, |bus| bus.namesakes),
+    ),
+    metric(
         "sqlcached_source_state",
         Gauge,
         &["source", "state"],

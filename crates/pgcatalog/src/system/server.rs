@@ -181,6 +181,8 @@ pub struct BusFacts {
     pub emptied: u64,
     /// How often the connection was made again.
     pub reconnects: u64,
+    /// Other caches on it that have the name of this one.
+    pub namesakes: u64,
     /// Why the history was found broken, last.
     pub last_break: Option<String>,
     /// Why an operation could not be applied, last.
@@ -207,6 +209,8 @@ pub struct NodeFacts {
     pub name: String,
     /// Whether it is this one.
     pub own: bool,
+    /// Whether it is another one that has the name of this one.
+    pub namesake: bool,
     /// The last message that it had applied when it was last heard.
     pub applied: Option<u64>,
     /// Milliseconds that it was behind.

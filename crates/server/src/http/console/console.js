@@ -596,7 +596,7 @@ async function drawRest() {
     sql("SELECT at, duration_ms, role_name, client_addr, protocol, statement, parameters, rows, sqlstate FROM sqlcached_slow ORDER BY at DESC LIMIT 50"),
     sql("SELECT source_name, state, since, lag_ms, lag_bytes, events, invalidated, transactions, reconnects, emptied, last_error FROM sqlcached_sources ORDER BY source_name LIMIT 100"),
     sql("SELECT bus_name, state, since, lag_ms, outbox, published, invalidated, breaks, unapplied, last_break, last_unapplied, last_error FROM sqlcached_buses ORDER BY bus_name LIMIT 100"),
-    sql("SELECT name, bus_name, CASE WHEN own THEN 'this one' END, applied, lag_ms, outbox, heard_ms FROM sqlcached_nodes ORDER BY bus_name, name LIMIT 1000"),
+    sql("SELECT name, bus_name, CASE WHEN own THEN 'this one' WHEN namesake THEN 'same name' END, applied, lag_ms, outbox, heard_ms FROM sqlcached_nodes ORDER BY bus_name, name LIMIT 1000"),
     sql("SELECT rule_name, table_name, condition, every, runs, rows, last_run, last_rows, last_ms, last_error FROM sqlcached_expiry_rules ORDER BY rule_name LIMIT 100"),
     sql("SELECT at, role_name, client_addr, protocol, request, reason FROM sqlcached_refusals ORDER BY at DESC LIMIT 50"),
     sql("SELECT setting FROM sqlcached_settings WHERE name = 'log_min_duration_statement'"),
