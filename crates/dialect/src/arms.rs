@@ -62,8 +62,8 @@ impl<'a> Translator<'a, '_> {
 
     /// Refuses numbers beside texts in a column of the query under way, which begins here.
     pub(super) fn check_match(&self, what: &str, begin: Option<Token<'a>>) -> Step<()> {
-        let items = self.queries.last().and_then(Option::as_ref).into_iter().flatten();
-        let Some((one, other)) = items.filter_map(|item| item.unmatched).next() else { return Ok(()) };
+        let mut items = self.queries.last().and_then(Option::as_ref).into_iter().flatten();
+        let Some((one, other)) = items.find_map(|item| item.unmatched) else { return Ok(()) };
         let (one, other) = (one.sql_name(), other.sql_name());
         let message = format!("{what} types {one} and {other} cannot be matched");
         Err(self.error_at(begin, MISMATCH, message))

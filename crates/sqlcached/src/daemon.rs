@@ -44,10 +44,11 @@ const SERVES: &str = "serving";
 /// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a start waits for the arena's file. A process that was killed leaves its port first and its files a moment
-/// later, on a busy machine much later, and whoever starts it again at once need not fail.
-const HAND_OVER: Duration = Duration::from_secs(5);
-const HAND_OVER_LOOK: Duration = Duration::from_millis(20);
+/// How often a start looks again for the arena's file, and how long it waits in between: five seconds in all. A process
+/// that was killed leaves its port first and its files a moment later, on a busy machine much later, and whoever starts
+/// it again at once need not fail.
+const HAND_OVER_LOOKS: usize = 250;
+const HAND_OVER_PAUSE: Duration = Duration::from_millis(20);
 
 /// Descriptors beside the connections: arena, listeners, epolls, log, and room for `accept` to say no.
 const DESCRIPTORS_BESIDE: u64 = 64;
@@ -236,13 +237,13 @@ fn open_store(chosen: &Chosen, places: &mut Places) -> Result<Opened, String> {
 
 /// Opens the arena, also where the process before is about to let go of it.
 fn open_patiently(open: impl Fn() -> Result<Opened, StoreError>) -> Result<Opened, StoreError> {
-    let end = Instant::now() + HAND_OVER;
-    loop {
+    for _ in 0..HAND_OVER_LOOKS {
         match open() {
-            Err(error) if error.is_locked() && Instant::now() < end => thread::sleep(HAND_OVER_LOOK),
+            Err(error) if error.is_locked() => thread::sleep(HAND_OVER_PAUSE),
             opened => return opened,
         }
     }
+    open()
 }
 
 fn store_options(chosen: &Chosen, places: &Places) -> StoreOptions {

@@ -89,7 +89,7 @@ impl<'a> ClientRows<'a> {
         self
     }
 
-    /// Values as the session wants them, where that is not as they are kept. In binary they all look alike, but for blanks.
+    /// Values as the session wants them, where that is not as they are kept. In binary all look alike, but for blanks.
     #[cold]
     fn dress(&self, values: &[ValueRef<'_>]) -> Vec<Option<String>> {
         let type_of = |at: usize| match &self.shape {
@@ -241,7 +241,7 @@ fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bo
     Ok(())
 }
 
-/// How many letters a text of `CHAR(n)` has: blanks behind it mean nothing and are not kept, and clients are shown them.
+/// How many letters a text of `CHAR(n)` has: blanks behind it mean nothing and are not kept; clients are shown them.
 fn width_of(column: &ColumnDescription) -> Option<usize> {
     let letters = column.modifier.checked_sub(MODIFIER_HEADER)?;
     usize::try_from(letters).ok().filter(|letters| column.ty == SqlType::Bpchar && *letters > 0)

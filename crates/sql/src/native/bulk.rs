@@ -55,7 +55,7 @@ impl BulkPlan {
         };
         let stored = |target: &Target| match target {
             Target::Stored(at) => Some(*at),
-            _ => None,
+            Target::Head(_) => None,
         };
         let columns = plan.targets.iter().map(stored).collect::<Option<Vec<usize>>>()?;
         let (table, defaults) = (Arc::clone(table), Draft::defaults(table).values);
