@@ -309,9 +309,9 @@ mod tests {
 
     #[test]
     fn of_many_words_the_first_and_the_last_are_shown() {
-        let said: String = (0..100).map(|line| format!("word {line}\n")).collect();
+        let said = (0..100).map(|line| format!("word {line}")).collect::<Vec<_>>().join("\n");
         let log = format!(
-            "---- c stdout ----\nwhy\nstack backtrace:\n   0: run\n             at ./a.rs:1:2\n{said}failures:\n"
+            "---- c stdout ----\nwhy\nstack backtrace:\n   0: run\n             at ./a.rs:1:2\n{said}\nfailures:\n"
         );
         let shown = super::said(&log, "c");
         assert!(shown.starts_with("why\nword 0\n") && shown.ends_with("word 99"), "{shown}");
