@@ -1,11 +1,13 @@
 //! Clauses that PostgreSQL spells otherwise.
 
+use pgcatalog::shape::{DEADLINE_OF_TABLE, HIDDEN, Head};
 use sqltext::ast::{Assignment, Expr, Fetch, OrderByExpr, Query, SetExpr, TableFactor};
 use sqltext::conflict::{self, Conflict};
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
 use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType, TableDef, qualified};
+use store::value::Value;
 
 use super::out::{Form, Out, call};
 use super::scope::{Relation, Source};
@@ -44,7 +46,19 @@ pub(super) struct Target {
 impl Target {
     /// A column of a table by its name; one that is not there is for others to complain about.
     fn of(table: &Table, name: &str) -> Self {
-        table.def().column_index(name).map_or_else(Self::default, |at| Self::column(table, at))
+        table.def().column_index(name).map_or_else(|| Self::of_head(name), |at| Self::column(table, at))
+    }
+
+    /// A column of the row's head.
+    fn of_head(name: &str) -> Self {
+        let head = HIDDEN.iter().find(|(hidden, ..)| hidden.eq_ignore_ascii_case(name));
+        let default = head.and_then(|(_, head, _)| match head {
+            Head::Ttl | Head::ExpiresAt => Some(sql_literal(&Value::from(DEADLINE_OF_TABLE))),
+            Head::Flags => Some("0".to_owned()),
+            Head::Stale | Head::Leased => Some("FALSE".to_owned()),
+            _ => None,
+        });
+        Self { ty: None, default }
     }
 
     fn column(table: &Table, at: usize) -> Self {

@@ -44,6 +44,9 @@ pub enum Head {
     Leased,
 }
 
+/// What `DEFAULT` is for `_ttl` and `_expires_at`: the row ends when its table's `ttl` says.
+pub const DEADLINE_OF_TABLE: &str = "default";
+
 /// The hidden columns of every table: name, what it is, and for those that users may ask for, what it means.
 ///
 /// The first one is the argument of `table(n)`.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pgcatalog::shape::DEADLINE_OF_TABLE;
 use store::scalar::interval::Interval;
 use store::scalar::moment::micros_of;
 use store::value::{Affinity, Value};
@@ -150,7 +151,15 @@ fn seconds(
     found.map(Some).ok_or_else(|| SqlError::new(state::BAD_VALUE, expected))
 }
 
+/// Whether it is what `DEFAULT` is for a deadline.
+fn is_of_table(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if text == DEADLINE_OF_TABLE)
+}
+
 fn ttl(store: &Store, value: Value) -> Result<Expiry, SqlError> {
+    if is_of_table(&value) {
+        return Ok(Expiry::Table);
+    }
     let expected = "_ttl is a number of seconds, an interval ('10 min') or NULL for never";
     let span = |text: &str| Interval::parse(text).ok().map(Interval::seconds);
     let Some(seconds) = seconds(value, span, expected)? else { return Ok(Expiry::Never) };
@@ -158,6 +167,9 @@ fn ttl(store: &Store, value: Value) -> Result<Expiry, SqlError> {
 }
 
 fn expires_at(store: &Store, value: Value) -> Result<Expiry, SqlError> {
+    if is_of_table(&value) {
+        return Ok(Expiry::Table);
+    }
     let expected = "_expires_at is a Unix time in seconds, a time ('2026-11-21 20:00+01') or NULL for never";
     let moment = |text: &str| Some(micros_of(text).ok()?? as f64 / 1e6);
     let Some(moment) = seconds(value, moment, expected)? else { return Ok(Expiry::Never) };

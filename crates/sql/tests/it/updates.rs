@@ -209,3 +209,20 @@ fn the_version_that_a_row_gets_is_returned() {
         assert_eq!(returned, db.query("SELECT cas FROM memcached"));
     }
 }
+
+/// `_ttl = DEFAULT` was NULL, so that the row never ended, whatever its table's `ttl` says.
+#[test]
+fn the_default_of_a_deadline_is_the_tables() {
+    let mut db = filled(true);
+    fill(&mut db);
+    db.run("UPDATE t SET _ttl = NULL, _flags = 7, _stale = TRUE");
+    assert_eq!(db.query("SELECT DISTINCT _ttl, _flags, _stale FROM t"), "NULL,7,1");
+    db.run("UPDATE t SET _ttl = DEFAULT, _flags = DEFAULT, _stale = DEFAULT");
+    assert_eq!(db.query("SELECT DISTINCT _ttl, _flags, _stale FROM t"), "3600,0,0");
+    db.run("UPDATE t SET _expires_at = NULL WHERE key = 'k1';\nUPDATE t SET _expires_at = DEFAULT WHERE key = 'k1'");
+    assert_eq!(db.query("SELECT _ttl FROM t WHERE key = 'k1'"), "3600");
+    db.run("INSERT INTO t (key, _ttl) VALUES ('new', DEFAULT), ('never', NULL)");
+    assert_eq!(db.query("SELECT key, _ttl FROM t WHERE key LIKE 'ne%' ORDER BY key"), "never,NULL;new,3600");
+    db.run("UPDATE u SET _ttl = 5;\nUPDATE u SET _ttl = DEFAULT");
+    assert_eq!(db.query("SELECT DISTINCT _ttl FROM u"), "NULL", "a table without a ttl");
+}
