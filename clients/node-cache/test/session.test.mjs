@@ -217,7 +217,9 @@ test("while the daemon is away requests with a session fail, and sessions are th
   removals.sending = Promise.resolve(false);
   assert.equal(await bob("/"), "UnavailableError", "sessions were read before the removal got through");
   [removals.sending, removals.tried] = [null, 0];
-  assert.deepEqual([await ada("/"), await bob("/")], ["nobody", "bob 1"]);
+  // A daemon that was away is asked once, and may be restarted just then.
+  await daemon.until(async () => (await ada("/")) === "nobody", "the removal got through");
+  assert.equal(await bob("/"), "bob 1");
   assert.equal(told.length, 1, "one a minute");
   shop.server.close();
 });
