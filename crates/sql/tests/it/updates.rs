@@ -55,6 +55,8 @@ const ROWS: [&str; 3] = [
     "SELECT k, page, n, d, _flags, _stale FROM c ORDER BY k",
 ];
 
+const VERSIONS: &str = "SELECT key, _cas FROM t ORDER BY key";
+
 fn filled(native: bool) -> Db {
     let mut db = Db::new();
     db.session.set_native(Some(native));
@@ -69,6 +71,13 @@ fn fill(db: &mut Db) {
          INSERT INTO u VALUES (1, 1, 1, 1.50), (2, 2, 2, 2), (4, 1, NULL, 9);\n
          INSERT INTO c (k, page, n) VALUES (1, 1, 1), (2, 2, 2)",
     );
+}
+
+/// Which rows have the version still that they had.
+fn versions_kept(db: &mut Db, before: &str) -> String {
+    let now = db.query(VERSIONS);
+    let kept = before.split(';').filter(|row| now.split(';').any(|other| other == *row));
+    kept.filter_map(|row| row.split(',').next()).collect::<Vec<_>>().join(" ")
 }
 
 fn any_tags(random: &mut fastrand::Rng) -> Value {
@@ -104,9 +113,12 @@ fn updates_leave_what_sqlite_would_leave() {
                 (STATEMENTS[random.usize(..STATEMENTS.len())], values)
             })
             .collect();
-        let seconds = random.u64(0..40);
+        let [early, late] = [random.u64(0..40), random.u64(0..40)].map(std::time::Duration::from_secs);
         let left = [&mut native, &mut sqlite].map(|db| {
             fill(db);
+            // What a table's ttl gave the rows is counted from here, and what a statement gives them from then.
+            db.clock.advance(early);
+            let before = db.query(VERSIONS);
             if within {
                 db.run("BEGIN");
             }
@@ -128,8 +140,9 @@ fn updates_leave_what_sqlite_would_leave() {
             if within {
                 db.run("COMMIT");
             }
-            db.clock.advance(std::time::Duration::from_secs(seconds));
-            (answers, ROWS.map(|rows| db.query(rows)))
+            let kept = versions_kept(db, &before);
+            db.clock.advance(late);
+            (answers, kept, ROWS.map(|rows| db.query(rows)))
         });
         assert_eq!(left[0], left[1], "SEED={seed} round {round}: {run:?}, within {within}");
     }
