@@ -3,6 +3,7 @@
 use engine::{SqlError, Value, ValueRef};
 use postgres::oid;
 use store::Table;
+use store::scalar::simple::without_blanks as without_final_blanks;
 
 /// A value that PostgreSQL wrote as text, as our type with this OID has it.
 pub(crate) fn value(oid: u32, text: &[u8]) -> Result<Value, SqlError> {
@@ -13,7 +14,7 @@ pub(crate) fn value(oid: u32, text: &[u8]) -> Result<Value, SqlError> {
         postgres::Value::Integer(number) => Value::Integer(number),
         // NaN has a form of its own in the store.
         postgres::Value::Real(number) => Value::from(number),
-        postgres::Value::Text(text) if oid == oid::BPCHAR => Value::from(text.trim_end_matches(' ')),
+        postgres::Value::Text(text) if oid == oid::BPCHAR => without_final_blanks(Value::Text(text)),
         postgres::Value::Text(text) => Value::Text(text),
         postgres::Value::Bytes(bytes) => Value::Blob(bytes),
     })

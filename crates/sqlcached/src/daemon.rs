@@ -45,8 +45,7 @@ const SERVES: &str = "serving";
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often a start looks again for the arena's file, and how long it waits in between: five seconds in all. A process
-/// that was killed leaves its port first and its files a moment later, on a busy machine much later, and whoever starts
-/// it again at once need not fail.
+/// that was killed leaves its port first and its files a moment later. A start between the two need not fail.
 const HAND_OVER_LOOKS: usize = 250;
 const HAND_OVER_PAUSE: Duration = Duration::from_millis(20);
 

@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// Another thread takes the bus over, because its definition has changed: rows are no younger for that, and tables
-    /// that were told that the bus is away are told when it is there.
+    /// that fail while the bus is away work again when it is there.
     #[test]
     fn another_thread_of_the_bus_begins_with_rows_as_old_as_they_are() {
         let cache = Cache::new("fail");

@@ -65,8 +65,8 @@ impl Cache {
         self.distrusted_ns = now;
     }
 
-    /// What the stream has lost is told by others who had heard it, and that may take `max_lag` from when the cache
-    /// hears them again.
+    /// Of a message that the stream has lost, the cache learns from another one that had received it: at most `max_lag`
+    /// after it is connected to that one again.
     pub(super) fn note_doubt(&mut self, now: u64) {
         if self.next.is_none() {
             self.doubtful_ns = self.doubtful_ns.map(|_| now);

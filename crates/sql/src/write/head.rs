@@ -77,8 +77,8 @@ impl NewHead {
         Ok(())
     }
 
-    /// An update of these columns alone, staleness or lease among them, is no new value: the row keeps the end that its
-    /// table's `ttl` gave it, and a claim its CAS value, so that whoever read it before may still write it.
+    /// An update of these columns alone, staleness or lease among them, is no new value: the row still ends when its
+    /// table's `ttl` says. A claim keeps the CAS value, too: a client that read the row before may still write it.
     pub(crate) fn keep_what_was_read(
         &mut self,
         store: &Store,
