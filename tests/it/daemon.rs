@@ -14,7 +14,7 @@ use crate::client::Client;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_sqlcached");
 
 /// A start takes milliseconds; a loaded machine may need more.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_PATIENCE: Duration = Duration::from_mins(1);
 
 /// A directory that goes with its owner. In shared memory, as the daemon's own are.
 #[derive(Debug)]
