@@ -27,11 +27,12 @@ final class Client
     private static array $idle = [];
 
     /**
-     * Persistent connections that are in use. A request within a request (a signal's handler) opens another.
+     * How many requests are under way, one within another. A signal's handler may come between any two steps of a
+     * request, so the first step is to count it, and a request within a request has a connection of its own.
      *
-     * @var array<string, true>
+     * @var array<string, int>
      */
-    private static array $busy = [];
+    private static array $depth = [];
 
     /**
      * Until when daemons are taken to be away.
@@ -122,9 +123,28 @@ final class Client
      */
     public function run(\Closure $work, bool $again = true): mixed
     {
+        $name = $this->name();
+        $outer = self::$depth[$name] ?? 0;
+        self::$depth[$name] = $outer + 1;
+        try {
+            return $outer === 0 ? $this->kept($work, $again) : $this->within($work);
+        } finally {
+            self::$depth[$name] = $outer;
+        }
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(Connection): T $work
+     *
+     * @return T
+     */
+    private function kept(\Closure $work, bool $again): mixed
+    {
         $connection = $this->take();
         if ($connection->used && !$again && !$connection->isAlive()) {
-            $this->end($connection);
+            $connection->close();
             $connection = $this->take();
         }
         $used = $connection->used;
@@ -136,6 +156,25 @@ final class Client
             }
         }
         return $this->on($this->take(), $work);
+    }
+
+    /**
+     * A request within a request: the kept connection waits for another answer.
+     *
+     * @template T
+     *
+     * @param \Closure(Connection): T $work
+     *
+     * @return T
+     */
+    private function within(\Closure $work): mixed
+    {
+        $connection = $this->reached(false);
+        try {
+            return $connection->run($work);
+        } finally {
+            $connection->close();
+        }
     }
 
     /** Only a connection whose answers were read to their end is used again. */
@@ -153,18 +192,11 @@ final class Client
             throw $why;
         } finally {
             if ($whole) {
-                $this->release($connection->persistent);
                 self::$idle[$this->name()] = [getmypid(), $connection];
             } else {
-                $this->end($connection);
+                $connection->close();
             }
         }
-    }
-
-    private function end(Connection $connection): void
-    {
-        $connection->close();
-        $this->release($connection->persistent);
     }
 
     private function take(): Connection
@@ -173,9 +205,6 @@ final class Client
         [$process, $connection] = self::$idle[$name] ?? [0, null];
         unset(self::$idle[$name]);
         if ($connection !== null && $process === getmypid()) {
-            if ($connection->persistent) {
-                self::$busy[$name] = true;
-            }
             return $connection;
         }
         if ($connection !== null) {
@@ -183,16 +212,7 @@ final class Client
             self::$inherited[] = $connection;
         }
         // PHP tells streams of a Unix socket apart by its path alone, which says neither role nor purpose nor process.
-        $persistent = $this->options->persistent && !isset(self::$busy[$name]) && !$this->options->isUnix();
-        if ($persistent) {
-            self::$busy[$name] = true;
-        }
-        try {
-            return $this->reached($persistent);
-        } catch (\Throwable $why) {
-            $this->release($persistent);
-            throw $why;
-        }
+        return $this->reached($this->options->persistent && !$this->options->isUnix());
     }
 
     /** A host that does not even refuse costs a second; nobody waits for it twice in a second. */
@@ -209,13 +229,6 @@ final class Client
                 self::$away[$this->name()] = microtime(true) + Limits::RETRY;
             }
             throw $why;
-        }
-    }
-
-    private function release(bool $persistent): void
-    {
-        if ($persistent) {
-            unset(self::$busy[$this->name()]);
         }
     }
 
@@ -258,9 +271,12 @@ final class Client
         ]);
     }
 
-    /** Closes the connection of this process, which opens again by itself. */
+    /** Closes the connection of this process, which opens again by itself; not one that waits for an answer. */
     public function close(): void
     {
+        if ((self::$depth[$this->name()] ?? 0) > 0) {
+            return;
+        }
         [$process, $connection] = self::$idle[$this->name()] ?? [0, null];
         unset(self::$idle[$this->name()]);
         if ($connection !== null && $process === getmypid()) {

@@ -25,7 +25,7 @@ final class Connection
     public bool $used = false;
 
     /** @param resource $stream */
-    private function __construct(private $stream, private readonly string $place, public readonly bool $persistent)
+    private function __construct(private $stream, private readonly string $place)
     {
     }
 
@@ -40,7 +40,7 @@ final class Connection
         $again = true;
         while (true) {
             $stream = self::stream($uri, $options, $persistent, $context);
-            $connection = new self($stream, (string) $options, $persistent);
+            $connection = new self($stream, (string) $options);
             $before = stream_set_chunk_size($stream, self::IDLE);
             $connection->setTimeout($options->timeout);
             if ($before === self::IDLE) {
