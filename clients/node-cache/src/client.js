@@ -47,14 +47,19 @@ class Client {
    * Sends a request; what the function that `reader` makes reads of its answer. A connection that had died is replaced at
    * once, and to a daemon that restarts it is sent again after pauses. With `again` off it is not sent twice.
    */
-  async ask(request, reader, again = true) {
+  ask(request, reader, again = true) {
+    return this.attempt((connection) => connection.ask(request, reader()), again);
+  }
+
+  /** Does the same with what is asked of a connection in several requests. */
+  async attempt(work, again = true) {
     // A daemon that is known to be away costs nobody a pause.
     const pauses = this.isAway ? [] : [0, ...limits.RETRIES];
     for (let isSent = false, isOld = false; ; ) {
       try {
         const connection = this.current?.closed === null ? this.current : await this.connection();
         [isSent, isOld] = [true, connection.answered];
-        const answer = await connection.ask(request, reader());
+        const answer = await work(connection);
         this.isAway = false;
         return answer;
       } catch (error) {

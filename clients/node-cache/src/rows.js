@@ -68,7 +68,7 @@ class Rows {
     } catch (error) {
       if (!(error instanceof StatementError && error.saysNoTable)) throw error;
     }
-    await this.ensure(await this.client.connection());
+    await this.client.attempt((connection) => this.ensure(connection));
     return run();
   }
 

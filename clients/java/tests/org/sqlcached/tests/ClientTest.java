@@ -3,7 +3,6 @@ package org.sqlcached.tests;
 import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
-import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertNotEquals;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertThrows;
@@ -11,7 +10,6 @@ import static org.junit.Assert.assertTrue;
 
 import java.io.Serializable;
 import java.math.BigDecimal;
-import java.net.InetSocketAddress;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,66 +19,26 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.Callable;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
-import net.spy.memcached.ConnectionFactoryBuilder;
-import net.spy.memcached.DefaultHashAlgorithm;
-import net.spy.memcached.MemcachedClient;
-import org.junit.After;
-import org.junit.AfterClass;
-import org.junit.Before;
-import org.junit.BeforeClass;
 import org.junit.Test;
 import org.sqlcached.client.Client;
 import org.sqlcached.client.Definition;
 import org.sqlcached.client.Item;
 import org.sqlcached.client.KeyText;
 import org.sqlcached.client.Loading;
+import org.sqlcached.client.Options;
 import org.sqlcached.client.RefusedException;
 import org.sqlcached.client.Result;
 import org.sqlcached.client.Row;
+import org.sqlcached.client.SqlcachedException;
 import org.sqlcached.client.StatementException;
 import org.sqlcached.client.Table;
 import org.sqlcached.client.Values;
 import org.sqlcached.client.Write;
 
 /** The client: rows, tags, leases, values, statements. */
-public class ClientTest {
-    private static Daemon daemon;
-    private Client client;
-    private Table table;
-    private Loading rows;
-
+public class ClientTest extends PageTest {
     /** A class of the application. */
     record Page(String title, int number) implements Serializable {
-    }
-
-    @BeforeClass
-    public static void start() {
-        daemon = new Daemon();
-    }
-
-    @AfterClass
-    public static void stop() {
-        daemon.close();
-    }
-
-    @Before
-    public void open() {
-        client = daemon.client();
-        table = new Table(client, new Definition("page"));
-        rows = new Loading(table, new Values("org.sqlcached.tests.**"));
-        table.clear();
-    }
-
-    @After
-    public void close() {
-        client.close();
     }
 
     /** Keys of every kind: with blanks, of control characters, of half a pair of surrogates, long ones. */
@@ -138,37 +96,6 @@ public class ClientTest {
         rows.set("b", 17L, 60);
         Result found = client.sql("SELECT key, CAST(body AS TEXT) AS body FROM page WHERE key IN (?, ?) ORDER BY key", "a", "b");
         assertEquals(List.of(Map.of("key", "a", "body", "hello"), Map.of("key", "b", "body", "17")), found.rows());
-    }
-
-    @Test
-    public void classesMustBeAllowed() {
-        Loading strict = new Loading(table, new Values());
-        rows.set("page", new Page("t", 1), 60);
-        rows.set("nested", new ArrayList<>(List.of(new Page("t", 1))), 60);
-        for (String key : List.of("page", "nested")) {
-            assertNull(strict.get(key));
-            // It was removed, so that nobody tries again.
-            assertNull(rows.get(key));
-        }
-        assertEquals(2, strict.broken());
-        assertThrows(IllegalArgumentException.class, () -> new Values("!*"));
-        assertThrows(IllegalArgumentException.class, () -> new Values("a.B;maxdepth=1"));
-    }
-
-    @Test
-    public void whatDoesNotLoadIsRemovedAndCounted() {
-        byte[] page = rows.values().dump(new Page("t", 1)).data();
-        for (int length = 1; length < page.length; length++) {
-            table.set(Write.of("cut", Arrays.copyOf(page, length), 1, 60));
-            assertNull(rows.get("cut"));
-            assertNull(table.get("cut"));
-            assertEquals(length, rows.broken());
-        }
-        for (int flags : new int[] {0x4000, 0x4100, 0x4400, 0x7f00, 0x200 + 2, 0xa00}) {
-            table.set(Write.of("odd", "no number at all".getBytes(), flags, 60));
-            assertNull(rows.get("odd"));
-            assertNull(table.get("odd"));
-        }
     }
 
     @Test
@@ -311,74 +238,6 @@ public class ClientTest {
         assertThrows(IllegalArgumentException.class, () -> new Definition("a", Map.of("A)", 1)));
     }
 
-    private <T> List<T> together(int threads, Callable<T> work) throws Exception {
-        ExecutorService all = Executors.newFixedThreadPool(threads);
-        try {
-            CountDownLatch ready = new CountDownLatch(threads);
-            List<Future<T>> futures = new ArrayList<>();
-            for (int i = 0; i < threads; i++) {
-                futures.add(all.submit(() -> {
-                    ready.countDown();
-                    ready.await();
-                    return work.call();
-                }));
-            }
-            List<T> found = new ArrayList<>();
-            for (Future<T> each : futures) {
-                found.add(each.get(Daemon.PATIENCE, TimeUnit.MILLISECONDS));
-            }
-            return found;
-        } finally {
-            all.shutdownNow();
-        }
-    }
-
-    @Test
-    public void oneComputes() throws Exception {
-        AtomicInteger count = new AtomicInteger();
-        List<Object> found = together(10, () -> rows.getOrCompute("k", 60, List.of("t"), key -> "v" + count.incrementAndGet()));
-        assertEquals(1, count.get());
-        assertEquals(Set.of("v1"), Set.copyOf(found));
-        assertEquals(1, table.removeTags("t"));
-    }
-
-    @Test
-    public void aValueThatIsOutOfDateIsNotStored() {
-        Object value = rows.getOrCompute("k", 60, List.of("t"), key -> {
-            // Somebody changes the data while it is read.
-            table.removeTags("t");
-            return "old";
-        });
-        assertEquals("old", value);
-        assertNull(rows.get("k"));
-        assertEquals("new", rows.getOrCompute("k", 60, List.of("t"), key -> "new"));
-        assertEquals("new", rows.get("k"));
-    }
-
-    @Test
-    public void whoFailsLeavesThePlace() {
-        assertThrows(IllegalStateException.class, () -> rows.getOrCompute("k", 60, List.of(), key -> {
-            throw new IllegalStateException();
-        }));
-        assertNull(rows.getOrCompute("k", 60, List.of(), key -> null));
-        assertEquals(0, client.sql("SELECT key FROM page").count());
-        assertEquals("v", rows.getOrCompute("k", 60, List.of(), key -> "v"));
-    }
-
-    @Test
-    public void staleValuesAreUsedWhileOneComputes() {
-        rows.set("k", "old", 60, "t");
-        assertEquals(1, table.expireTags("t"));
-        assertNull(rows.get("k"));
-        assertEquals(0, table.count());
-        Object value = rows.getOrCompute("k", 60, List.of("t"), key -> {
-            assertEquals("old", rows.getOrCompute("k", 60, List.of("t"), other -> "never"));
-            return "new";
-        });
-        assertEquals("new", value);
-        assertEquals("new", rows.get("k"));
-    }
-
     @Test
     public void keysAsSqlShowsThem() {
         assertEquals("17", KeyText.of(17));
@@ -430,79 +289,19 @@ public class ClientTest {
         }
     }
 
-    private static MemcachedClient spy(String... locations) throws Exception {
-        List<InetSocketAddress> all = new ArrayList<>();
-        for (String each : locations) {
-            all.add(new InetSocketAddress("127.0.0.1", Integer.parseInt(each.split(":")[1])));
-        }
-        return new MemcachedClient(
-                new ConnectionFactoryBuilder()
-                        .setLocatorType(ConnectionFactoryBuilder.Locator.CONSISTENT)
-                        .setHashAlg(DefaultHashAlgorithm.KETAMA_HASH)
-                        .setOpTimeout(Daemon.PATIENCE)
-                        .setDaemon(true)
-                        .build(),
-                all);
-    }
-
+    /** Shared memory is read by a later Java; this one says so, and so does a location on another machine. */
     @Test
-    public void spymemcachedOnTheSameRows() throws Exception {
-        MemcachedClient spy = spy(daemon.location());
-        try {
-            table.count();
-            List<Object> values = List.of(
-                    "text", 1, 1L << 40, -5, -6L, true, false, new Date(77), (byte) 9, 1.5f, 2.5, List.of("a", "b"), "long ".repeat(9_000));
-            for (Object value : values) {
-                assertTrue(spy.set("page:k", 60, value).get());
-                assertEquals(value, rows.get("k"));
-            }
-            for (Object value : List.of("text", "ä", List.of(1, 2), new Date(5))) {
-                rows.set("k", value, 60);
-                assertEquals(value, spy.get("page:k"));
-            }
-            rows.set("k", new byte[] {1, 2}, 60);
-            assertArrayEquals(new byte[] {1, 2}, (byte[]) spy.get("page:k"));
-        } finally {
-            spy.shutdown();
+    public void sharedMemoryNeedsALaterJava() {
+        Options options = Options.at(daemon.socket());
+        if (Runtime.version().feature() < 22) {
+            SqlcachedException why =
+                    assertThrows(SqlcachedException.class, () -> new Client(options.sharedMemory(Options.LIBRARY)));
+            assertTrue(why.getMessage(), why.getMessage().contains("needs Java 22"));
         }
-    }
-
-    @Test
-    public void severalDaemonsShareTheKeysAsSpymemcachedDoes() throws Exception {
-        try (Daemon second = new Daemon(); Client other = second.client()) {
-            MemcachedClient spy = spy(daemon.location(), second.location());
-            try {
-                Table both = new Table(List.of(client, other), new Definition("page"));
-                Loading values = new Loading(both, new Values());
-                both.clear();
-                Set<String> keys = new LinkedHashSet<>();
-                for (int i = 0; i < 500; i++) {
-                    keys.add("key " + i);
-                    keys.add("k" + i);
-                    values.set("k" + i, "v" + i, 60, "t");
-                    values.set("key " + i, "v" + i, 60, "t");
-                    assertEquals("v" + i, spy.get("page:k" + i));
-                }
-                assertEquals(1_000, both.count());
-                assertTrue(new Table(other, new Definition("page")).count() > 100);
-                assertTrue(table.count() > 100);
-                assertEquals(keys, both.getAll(keys).keySet());
-                assertEquals(1_000, both.removeTags("t"));
-            } finally {
-                spy.shutdown();
-            }
-        }
-    }
-
-    @Test
-    public void aBigCrowd() throws Exception {
-        rows.set("n", 0L, 60);
-        together(40, () -> {
-            for (int i = 0; i < 50; i++) {
-                assertNotNull(table.add("n", 1));
-            }
-            return null;
-        });
-        assertEquals(2_000L, rows.get("n"));
+        assertThrows(IllegalArgumentException.class, () -> Options.at(daemon.location()).sharedMemory(Options.LIBRARY));
+        Map<String, String> named = Map.of("location", "/run/sock", "shared_memory", "true");
+        assertEquals(Options.LIBRARY, Options.named(named::get).sharedMemory());
+        assertNull(Options.named(Map.of("shared_memory", "false")::get).sharedMemory());
+        assertEquals(0, client.sharedReads());
     }
 }

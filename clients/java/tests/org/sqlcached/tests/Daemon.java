@@ -23,6 +23,7 @@ final class Daemon implements AutoCloseable {
 
     private final Path folder;
     private final int port;
+    private final int sqlPort;
     private final String[] flags;
     private Process process;
 
@@ -31,6 +32,7 @@ final class Daemon implements AutoCloseable {
         try {
             folder = Files.createTempDirectory("sqlcached-java");
             port = freePort();
+            sqlPort = freePort();
         } catch (IOException why) {
             throw new UncheckedIOException(why);
         }
@@ -51,7 +53,7 @@ final class Daemon implements AutoCloseable {
     void start() {
         List<String> command = new ArrayList<>(List.of(
                 System.getenv("SQLCACHED_PROGRAM"), "-p", Integer.toString(port), "-s", socket(),
-                "--arena", folder.resolve("arena").toString(), "--sql-port", "0", "--http-port", "0",
+                "--arena", folder.resolve("arena").toString(), "--sql-port", Integer.toString(sqlPort), "--http-port", "0",
                 "--sql-socket-dir", "none"));
         command.addAll(List.of(flags));
         try {
@@ -82,6 +84,15 @@ final class Daemon implements AutoCloseable {
 
     String location() {
         return "127.0.0.1:" + port;
+    }
+
+    int port() {
+        return port;
+    }
+
+    /** Where PostgreSQL's clients go. */
+    int sqlPort() {
+        return sqlPort;
     }
 
     String socket() {

@@ -18,8 +18,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -142,7 +142,7 @@ public class FailureTest {
                 client.sql("SELECT 1");
                 assertEquals(1, proxy.connections.get());
             }
-            try (Client client = new Client(options.timeouts(Duration.ofMillis(200), Duration.ofSeconds(60)))) {
+            try (Client client = new Client(options)) {
                 CachedMap<String, Integer> map = CachedMap.of(client, "m");
                 map.put("k", 1);
                 UnavailableException why = assertThrows(
@@ -153,45 +153,6 @@ public class FailureTest {
                             throw new UnavailableException("mine");
                         }));
                 assertEquals("mine", why.getMessage());
-            }
-        }
-    }
-
-    /** Each call of the client, interrupted while it waits for an answer. */
-    @Test
-    public void interrupts() throws Exception {
-        try (Daemon daemon = new Daemon(); Proxy proxy = new Proxy(daemon); Client client = new Client(Daemon.patient(proxy.location()))) {
-            Loading rows = rows(client);
-            Table table = rows.table();
-            Map<String, Runnable> calls = new LinkedHashMap<>();
-            calls.put("get", () -> table.get("a"));
-            calls.put("getAll", () -> table.getAll(List.of("a", "b")));
-            calls.put("sql", () -> client.sql("SELECT 1"));
-            calls.put("count", table::count);
-            calls.put("page", () -> table.page(0, null));
-            calls.put("stats", client::stats);
-            calls.put("set", () -> rows.set("a", "new", 600));
-            calls.put("touch", () -> table.touch("a", 600));
-            calls.put("add", () -> table.add("n", 1));
-            for (Map.Entry<String, Runnable> each : calls.entrySet()) {
-                rows.set("a", "old", 600);
-                rows.set("n", 1L, 600);
-                proxy.hold();
-                AtomicReference<Throwable> seen = new AtomicReference<>();
-                AtomicBoolean flag = new AtomicBoolean();
-                Thread thread = new Thread(() -> {
-                    seen.set(assertThrows(UnavailableException.class, each.getValue()::run));
-                    flag.set(Thread.currentThread().isInterrupted());
-                });
-                thread.start();
-                assertTrue(each.getKey(), proxy.held.await(Daemon.PATIENCE, TimeUnit.MILLISECONDS));
-                thread.interrupt();
-                thread.join(Daemon.PATIENCE);
-                assertTrue(each.getKey() + ": " + seen.get(), seen.get().getMessage().contains("interrupted"));
-                assertTrue("the thread stays interrupted", flag.get());
-                proxy.letGo();
-                // Nobody reads the rest of an answer.
-                assertEquals(each.getKey(), List.of(Map.of("n", 5L)), client.sql("SELECT 5 AS n").rows());
             }
         }
     }
@@ -299,18 +260,17 @@ public class FailureTest {
         try (Daemon daemon = new Daemon(); Client client = daemon.client()) {
             Loading rows = rows(client);
             Map<String, Object> last = new LinkedHashMap<>();
-            AtomicBoolean over = new AtomicBoolean();
-            Thread killer = new Thread(() -> {
+            CompletableFuture<Void> killer = CompletableFuture.runAsync(() -> {
                 for (int i = 0; i < 5; i++) {
                     LockSupport.parkNanos(150_000_000);
                     daemon.kill();
                     daemon.start();
                 }
-                over.set(true);
             });
-            killer.start();
             int reads = 0;
-            for (int step = 0; !over.get() || step < 1_000; step++) {
+            long end = System.nanoTime() + Daemon.PATIENCE * 1_000_000;
+            // On a busy machine the daemon is away again before a removal got through, and nothing is read until then.
+            for (int step = 0; !killer.isDone() || step < 1_000 || reads == 0 && System.nanoTime() - end < 0; step++) {
                 String key = "k" + random.nextInt(20);
                 try {
                     if (random.nextInt(3) == 0) {
@@ -333,18 +293,18 @@ public class FailureTest {
                     LockSupport.parkNanos(1_000_000);
                 }
             }
-            killer.join(Daemon.PATIENCE);
+            killer.get(Daemon.PATIENCE, TimeUnit.MILLISECONDS);
             assertTrue("nothing was read", reads > 0);
         }
     }
 
-    private static void run(Path folder, String command) throws Exception {
+    static void run(Path folder, String command) throws Exception {
         Process process = new ProcessBuilder("sh", "-ec", command).directory(folder.toFile()).redirectErrorStream(true).start();
         String said = new String(process.getInputStream().readAllBytes());
         assertEquals(said, 0, process.waitFor());
     }
 
-    private static SSLContext trusting(Path certificate) throws Exception {
+    static SSLContext trusting(Path certificate) throws Exception {
         KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
         store.load(null, null);
         try (InputStream in = Files.newInputStream(certificate)) {

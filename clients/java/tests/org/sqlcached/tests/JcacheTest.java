@@ -1,7 +1,6 @@
 package org.sqlcached.tests;
 
 import static org.junit.Assert.assertEquals;
-import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertNotSame;
 import static org.junit.Assert.assertNull;
@@ -13,12 +12,10 @@ import java.net.URI;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -27,70 +24,17 @@ import java.util.concurrent.atomic.AtomicInteger;
 import javax.cache.Cache;
 import javax.cache.CacheException;
 import javax.cache.CacheManager;
-import javax.cache.Caching;
 import javax.cache.configuration.FactoryBuilder;
 import javax.cache.configuration.MutableCacheEntryListenerConfiguration;
 import javax.cache.configuration.MutableConfiguration;
 import javax.cache.event.CacheEntryCreatedListener;
-import javax.cache.expiry.CreatedExpiryPolicy;
-import javax.cache.expiry.Duration;
-import javax.cache.expiry.TouchedExpiryPolicy;
-import javax.cache.integration.CacheLoader;
-import javax.cache.integration.CacheLoaderException;
-import javax.cache.spi.CachingProvider;
-import org.junit.After;
-import org.junit.AfterClass;
-import org.junit.Before;
-import org.junit.BeforeClass;
 import org.junit.Test;
 import org.sqlcached.client.Client;
 import org.sqlcached.client.Loading;
 import org.sqlcached.jcache.SqlcachedCache;
 
 /** The provider of JCache: what its own suite does not ask. */
-public class JcacheTest {
-    private static Daemon daemon;
-    private CachingProvider provider;
-    private CacheManager manager;
-
-    @BeforeClass
-    public static void start() {
-        daemon = new Daemon();
-    }
-
-    @AfterClass
-    public static void stop() {
-        daemon.close();
-    }
-
-    @Before
-    public void open() {
-        provider = Caching.getCachingProvider("org.sqlcached.jcache.SqlcachedProvider");
-        manager = manager(getClass().getClassLoader(), "");
-    }
-
-    @After
-    public void close() {
-        for (String name : manager.isClosed() ? List.<String>of() : manager.getCacheNames()) {
-            manager.destroyCache(name);
-        }
-        provider.close();
-    }
-
-    private CacheManager manager(ClassLoader loader, String classes) {
-        Properties properties = new Properties();
-        properties.setProperty("sqlcached.classes", classes);
-        return provider.getCacheManager(URI.create("sqlcached://" + daemon.location()), loader, properties);
-    }
-
-    private <K, V> Cache<K, V> cache(String name, Class<K> keys, Class<V> values) {
-        return manager.createCache(name, new MutableConfiguration<K, V>().setTypes(keys, values));
-    }
-
-    private Client sql() {
-        return daemon.client();
-    }
-
+public class JcacheTest extends JcacheCase {
     @Test
     public void aCacheIsATable() {
         Cache<Long, String> cache = cache("pages", Long.class, String.class);
@@ -193,134 +137,6 @@ public class JcacheTest {
     }
 
     @Test
-    public void deadlinesThatStay() {
-        for (Duration duration : List.of(new Duration(TimeUnit.SECONDS, 20), new Duration(TimeUnit.HOURS, 1))) {
-            Cache<String, String> cache = manager.createCache("c", new MutableConfiguration<String, String>()
-                    .setTypes(String.class, String.class)
-                    .setExpiryPolicyFactory(CreatedExpiryPolicy.factoryOf(duration)));
-            cache.put("k", "a");
-            long before = ttl();
-            cache.put("k", "b");
-            assertEquals("b", cache.get("k"));
-            assertTrue(ttl() <= before && ttl() > 0);
-            assertTrue(cache.replace("k", "b", "c"));
-            assertEquals("c", cache.get("k"));
-            assertTrue(ttl() <= before && ttl() > 0);
-            manager.destroyCache("c");
-        }
-    }
-
-    private long ttl() {
-        try (Client client = sql()) {
-            return (Long) client.sql("SELECT _ttl FROM c WHERE key = ?", "k").rows().get(0).get("_ttl");
-        }
-    }
-
-    @Test
-    public void aReadMovesTheDeadline() {
-        Cache<String, String> cache = manager.createCache("c", new MutableConfiguration<String, String>()
-                .setTypes(String.class, String.class)
-                .setExpiryPolicyFactory(TouchedExpiryPolicy.factoryOf(Duration.ONE_HOUR)));
-        cache.put("k", "a");
-        try (Client client = sql()) {
-            client.sql("UPDATE c SET _ttl = 100");
-        }
-        assertEquals("a", cache.get("k"));
-        assertTrue(ttl() > 3_000);
-    }
-
-    /** A loader that invalidates what it loads: what it read before is not stored. */
-    @Test
-    public void aLoadThatIsOutOfDate() {
-        AtomicInteger count = new AtomicInteger();
-        Cache<String, String> cache = manager.createCache("c", new MutableConfiguration<String, String>()
-                .setTypes(String.class, String.class)
-                .setReadThrough(true)
-                .setCacheLoaderFactory(() -> new CacheLoader<String, String>() {
-                    @Override
-                    public String load(String key) {
-                        if (count.incrementAndGet() == 1) {
-                            manager.getCache("c", String.class, String.class).remove(key);
-                        }
-                        if (key.equals("bad")) {
-                            throw new IllegalStateException();
-                        }
-                        return "v" + count.get();
-                    }
-
-                    @Override
-                    public Map<String, String> loadAll(Iterable<? extends String> keys) {
-                        Map<String, String> found = new HashMap<>();
-                        keys.forEach(key -> found.put(key, load(key)));
-                        return found;
-                    }
-                }));
-        assertEquals("v1", cache.get("k"));
-        assertFalse(cache.containsKey("k"));
-        assertEquals("v2", cache.get("k"));
-        assertEquals("v2", cache.get("k"));
-        assertEquals("v2", cache.getAll(java.util.Set.of("k", "l")).get("k"));
-        assertTrue(cache.containsKey("l"));
-        assertThrows(CacheLoaderException.class, () -> cache.get("bad"));
-        assertFalse(cache.containsKey("bad"));
-    }
-
-    /** A loader that waits until the test lets it go on, and notes if it is closed meanwhile. */
-    private static final class Slow implements CacheLoader<String, String>, AutoCloseable {
-        final CountDownLatch begun = new CountDownLatch(1);
-        final CountDownLatch goOn = new CountDownLatch(1);
-        volatile boolean isLoading;
-        volatile boolean closedWithin;
-
-        @Override
-        public String load(String key) {
-            isLoading = true;
-            begun.countDown();
-            try {
-                assertTrue(goOn.await(Daemon.PATIENCE, TimeUnit.MILLISECONDS));
-            } catch (InterruptedException why) {
-                throw new CacheLoaderException(why);
-            } finally {
-                isLoading = false;
-            }
-            return "v";
-        }
-
-        @Override
-        public Map<String, String> loadAll(Iterable<? extends String> keys) {
-            Map<String, String> found = new HashMap<>();
-            keys.forEach(key -> found.put(key, load(key)));
-            return found;
-        }
-
-        @Override
-        public void close() {
-            closedWithin |= isLoading;
-        }
-    }
-
-    @Test
-    public void aLoaderIsNotClosedWhileItLoads() throws Exception {
-        Slow loader = new Slow();
-        Cache<String, String> cache = manager.createCache(
-                "c",
-                new MutableConfiguration<String, String>()
-                        .setTypes(String.class, String.class)
-                        .setCacheLoaderFactory(() -> loader));
-        cache.loadAll(Set.of("a"), true, null);
-        assertTrue(loader.begun.await(Daemon.PATIENCE, TimeUnit.MILLISECONDS));
-        Thread closer = new Thread(cache::close);
-        closer.start();
-        while (closer.getState() != Thread.State.TIMED_WAITING && closer.isAlive()) {
-            Thread.onSpinWait();
-        }
-        loader.goOn.countDown();
-        closer.join(Daemon.PATIENCE);
-        assertFalse(closer.isAlive());
-        assertFalse(loader.closedWithin);
-    }
-
-    @Test
     public void processorsAreAtomic() throws Exception {
         Cache<String, Integer> cache = cache("c", String.class, Integer.class);
         ExecutorService all = Executors.newFixedThreadPool(4);
@@ -380,7 +196,7 @@ public class JcacheTest {
             cache.put("a", "b");
             other.kill();
             assertNull(cache.get("a"));
-            assertEquals(Map.of(), cache.getAll(java.util.Set.of("a", "c")));
+            assertEquals(Map.of(), cache.getAll(Set.of("a", "c")));
             CacheException why = assertThrows(CacheException.class, () -> cache.put("a", "c"));
             assertNotNull(why.getMessage());
             assertThrows(CacheException.class, () -> cache.iterator().hasNext());

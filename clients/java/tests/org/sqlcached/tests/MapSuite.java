@@ -9,6 +9,7 @@ import java.util.Map;
 import junit.framework.Test;
 import junit.framework.TestSuite;
 import org.sqlcached.client.Client;
+import org.sqlcached.client.Options;
 import org.sqlcached.map.CachedMap;
 
 /** Guava's suite for maps that many threads use. */
@@ -16,9 +17,9 @@ public final class MapSuite {
     private MapSuite() {
     }
 
-    /** @return the suite, at the daemon of the environment */
+    /** @return the suite, at the daemon that the system's properties say, be it read in shared memory or not */
     public static Test suite() {
-        Client client = new Client(Daemon.patient("127.0.0.1:" + System.getenv("SQLCACHED_PORT")));
+        Client client = new Client(Options.named(name -> System.getProperty("sqlcached." + name)));
         CachedMap<String, String> map = CachedMap.of(client, "guava");
         TestSuite all = new TestSuite();
         all.addTest(ConcurrentMapTestSuiteBuilder.using(new TestStringMapGenerator() {

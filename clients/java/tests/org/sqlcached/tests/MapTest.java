@@ -19,34 +19,22 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.After;
-import org.junit.AfterClass;
 import org.junit.Before;
-import org.junit.BeforeClass;
 import org.junit.Test;
 import org.sqlcached.client.Client;
 import org.sqlcached.client.Definition;
 import org.sqlcached.client.KeyType;
 import org.sqlcached.client.Loading;
+import org.sqlcached.client.SqlcachedException;
 import org.sqlcached.client.Table;
 import org.sqlcached.client.Values;
 import org.sqlcached.client.Write;
 import org.sqlcached.map.CachedMap;
 
 /** The map: what Guava's suite does not ask. */
-public class MapTest {
-    private static Daemon daemon;
+public class MapTest extends DaemonTest {
     private Client client;
     private CachedMap<String, Integer> map;
-
-    @BeforeClass
-    public static void start() {
-        daemon = new Daemon();
-    }
-
-    @AfterClass
-    public static void stop() {
-        daemon.close();
-    }
 
     @Before
     public void open() {
@@ -207,5 +195,28 @@ public class MapTest {
             case 10 -> map.merge(key, value, (old, next) -> old + next > 4 ? null : (Integer) (old + next));
             default -> map.size();
         };
+    }
+
+    /** Keys beyond memcached's limit are rows as others; values beyond the daemon's are refused, and nothing old is read. */
+    @Test
+    public void keysAndValuesThatAreLong() {
+        CachedMap<String, Object> map = CachedMap.of(client, "long");
+        map.clear();
+        String key = "k".repeat(2_000);
+        map.put(key, "a");
+        map.set(key + "x", "b", "tag");
+        assertEquals(Map.of(key, "a", key + "x", "b"), map);
+        assertEquals("ac", map.merge(key, "c", (old, more) -> old + more.toString()));
+        assertEquals(1, map.removeTags("tag"));
+        assertEquals("computed", map.computeIfAbsent(key + "y", each -> "computed"));
+        assertEquals(2, map.size());
+        for (String each : List.of(key, "short")) {
+            map.set(each, "old");
+            assertThrows(SqlcachedException.class, () -> map.set(each, new byte[1 << 26]));
+            assertThrows(SqlcachedException.class, () -> map.put(each, new byte[1 << 26]));
+            Object left = map.get(each);
+            assertTrue(each.length() + ": " + left, left == null || each == key && left.equals("old"));
+        }
+        assertEquals("ok", map.compute("short", (same, old) -> "ok"));
     }
 }

@@ -29,8 +29,12 @@ final class Proxy implements AutoCloseable {
     final AtomicInteger connections = new AtomicInteger();
 
     Proxy(Daemon daemon) throws IOException {
+        this(daemon.port());
+    }
+
+    Proxy(int port) throws IOException {
         this.listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-        this.daemon = Integer.parseInt(daemon.location().split(":")[1]);
+        this.daemon = port;
         run(this::accept);
     }
 
@@ -96,6 +100,14 @@ final class Proxy implements AutoCloseable {
     void hold() {
         held = new CountDownLatch(1);
         gate = new CountDownLatch(1);
+    }
+
+    /** Ends all connections; new ones are let through. */
+    void cut() throws IOException {
+        for (Socket each : open) {
+            each.close();
+        }
+        open.clear();
     }
 
     void letGo() {

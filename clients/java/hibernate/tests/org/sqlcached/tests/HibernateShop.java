@@ -29,6 +29,7 @@ final class HibernateShop implements AutoCloseable {
         all.put("hibernate.generate_statistics", true);
         // A debug build beside a compiler is slow.
         all.put("hibernate.cache.sqlcached.timeout", "60");
+        all.put("hibernate.cache.sqlcached.connect_timeout", "60");
         sessions = new MetadataSources(new StandardServiceRegistryBuilder().applySettings(all).build())
                 .addAnnotatedClass(Product.class)
                 .addAnnotatedClass(Review.class)

@@ -38,9 +38,13 @@ public class HibernateTest {
                 PREFIX + "table.org.sqlcached.tests.Product.ttl", "1 h",
                 PREFIX + "table.org.sqlcached.tests.Product.source", "pg",
                 PREFIX + "table.org.sqlcached.tests.Product.depends", "product(id => tags)");
+        HibernateShop.psql("UPDATE product SET price = id");
         shop = new HibernateShop(settings);
         other = new Peer(HibernateShop.class, settings);
-        client = new Client(location());
+        client = new Client(Daemon.patient(location()));
+        // The first read makes the table, and with it the daemon follows the database.
+        assertEquals(1, shop.price(1));
+        FailureTest.await(() -> count("SELECT count(*) AS n FROM sqlcached_sources WHERE state = 'streaming'") == 1);
     }
 
     private static String location() {
@@ -63,14 +67,23 @@ public class HibernateTest {
 
     @After
     public void forget() {
-        FailureTest.await(HibernateTest::isSettled);
+        settle();
         shop.sessions.getCache().evictAllRegions();
     }
 
-    /** Whether all that the database changed is applied here, so that it removes nothing of what comes. */
-    private static boolean isSettled() {
+    /**
+     * Waits until all that was changed in the database is applied here, so that it removes nothing of what comes. A daemon
+     * that has not heard of a change yet has nothing unsettled: it must have read the log so far.
+     */
+    private static void settle() {
+        String log = HibernateShop.psql("SELECT pg_current_wal_lsn()");
+        FailureTest.await(() -> isApplied(log));
         String text = "SELECT count(*) AS n FROM sqlcached_sources WHERE state <> 'streaming' OR unsettled > 0";
-        return count(text) == 0;
+        FailureTest.await(() -> count(text) == 0);
+    }
+
+    private static boolean isApplied(String log) {
+        return count("SELECT CASE WHEN wait_for_source('pg', '" + log + "', '1 s') THEN 1 ELSE 0 END AS n") == 1;
     }
 
     private static long count(String text) {
@@ -220,6 +233,18 @@ public class HibernateTest {
         assertEquals(List.of(2, 10), shop.dearerThan(9));
         String options = "SELECT count(*) AS n FROM sqlcached_tables WHERE table_name LIKE '%timestamps%' AND options::text LIKE '%min_memory=%'";
         assertEquals(1, count(options));
+    }
+
+    /** Factories share no connections: one that is closed leaves the other as it is. */
+    @Test
+    public void anotherFactoryIsClosed() {
+        try (HibernateShop second = new HibernateShop(Map.of(
+                "hibernate.cache.region.factory_class", "sqlcached", PREFIX + "location", location()))) {
+            assertEquals(3, second.price(3));
+        }
+        assertEquals(3, shop.price(3));
+        shop.reprice(3, 33);
+        assertEquals("33", other.ask("price 3"));
     }
 
     @Test

@@ -17,6 +17,7 @@ import org.junit.BeforeClass;
 import org.junit.Test;
 import org.springframework.cache.Cache;
 import org.sqlcached.client.Client;
+import org.sqlcached.client.Near;
 import org.sqlcached.client.Values;
 import org.sqlcached.spring.SqlcachedCacheManager;
 import org.sqlcached.spring.TaggedCache;
@@ -46,8 +47,51 @@ public class SpringCacheTest {
     }
 
     private static SqlcachedCacheManager manager(Client client) {
+        return manager(client, null);
+    }
+
+    private static SqlcachedCacheManager manager(Client client, Near near) {
         Values values = new Values("org.springframework.cache.support.NullValue");
-        return new SqlcachedCacheManager(client, values, name -> Map.of(), (name, key, value) -> List.of("key:" + key));
+        return new SqlcachedCacheManager(client, values, name -> Map.of(), (name, key, value) -> List.of("key:" + key), near);
+    }
+
+    /** What is closed says so: a miss would let the application compute everything. */
+    @Test
+    public void aManagerThatIsClosed() {
+        Client own = daemon.client();
+        Cache other = manager(own).getCache("c");
+        other.put("k", "v");
+        own.close();
+        assertThrows(IllegalStateException.class, () -> other.get("k"));
+        assertThrows(IllegalStateException.class, () -> other.put("k", "w"));
+        assertThrows(IllegalStateException.class, () -> other.evict("k"));
+        assertThrows(IllegalStateException.class, other::clear);
+        assertEquals("v", cache.get("k", String.class));
+    }
+
+    /** Copies of one JVM follow the changes of another. */
+    @Test
+    public void copies() {
+        try (Client own = daemon.client()) {
+            TaggedCache near = manager(own, Near.entries(100)).getCache("c");
+            cache.put("a", "old");
+            FailureTest.await(() -> {
+                long before = gets();
+                near.get("a");
+                return gets() == before;
+            });
+            assertEquals("old", near.get("a", () -> "computed"));
+            cache.put("a", "new");
+            FailureTest.await(() -> near.get("a").get().equals("new"));
+            near.put("a", "own");
+            assertEquals("own", near.get("a").get());
+            cache.evictTags("key:a");
+            FailureTest.await(() -> near.get("a") == null);
+        }
+    }
+
+    private static long gets() {
+        return Long.parseLong(client.stats().get("cmd_get"));
     }
 
     @Test

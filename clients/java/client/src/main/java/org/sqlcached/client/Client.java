@@ -8,10 +8,13 @@ import java.util.function.Function;
 public final class Client implements AutoCloseable {
     private final Options options;
     private final Pool pool;
+    private final SharedMemory shared;
+    private final Announcements announcements = new Announcements(this);
 
     /** @param options where the daemon is */
     public Client(Options options) {
         this.options = options;
+        this.shared = options.sharedMemory() == null ? null : new SharedMemory(options);
         this.pool = new Pool(options);
     }
 
@@ -106,6 +109,24 @@ public final class Client implements AutoCloseable {
     /** Closes the connections. Calls fail from now on. */
     @Override
     public void close() {
+        announcements.close();
         pool.close();
+        if (shared != null) {
+            shared.close();
+        }
+    }
+
+    /** @return how many reads were answered in shared memory, without asking the daemon */
+    public long sharedReads() {
+        return shared == null ? 0 : shared.answers.sum();
+    }
+
+    /** The daemon's shared memory; null if it is not read. */
+    SharedMemory shared() {
+        return shared;
+    }
+
+    Announcements announcements() {
+        return announcements;
     }
 }

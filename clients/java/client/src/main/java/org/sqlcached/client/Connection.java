@@ -10,14 +10,20 @@ import java.util.IdentityHashMap;
 import java.util.Set;
 
 /** One connection to the daemon's memcached port: bytes of requests, lines and blocks of answers. */
-final class Connection {
+final class Connection implements Watch.Watched {
     private static final byte[] END = {'\r', '\n'};
 
     private final Transport transport;
     private final String place;
     private final long timeout;
-    private final ByteBuffer out = ByteBuffer.allocateDirect(Limits.OUT);
+
+    /** What is sent next. An array takes the many small pieces of a command faster than memory outside of the heap. */
+    private final byte[] out = new byte[Limits.OUT];
+    private int filled;
     private final ByteBuffer in = ByteBuffer.allocateDirect(Limits.IN).limit(0);
+
+    /** The line that was read last. The next one takes its place. */
+    private byte[] line = new byte[Limits.SHORT_LINE];
     private final Set<Definition> tables = Collections.newSetFromMap(new IdentityHashMap<>());
 
     /** When the call must be over, in {@link System#nanoTime}; 0 between calls. */
@@ -36,7 +42,7 @@ final class Connection {
 
     /** From now on the call may take its time. */
     void begin() {
-        out.clear();
+        filled = 0;
         long end = System.nanoTime() + timeout;
         deadline = end == 0 ? 1 : end;
     }
@@ -47,7 +53,9 @@ final class Connection {
         used = true;
     }
 
-    void endIfLate(long now) {
+    /** Ends it if its call lasts too long. */
+    @Override
+    public void look(long now) {
         long end = deadline;
         if (end != 0 && now - end > 0) {
             late = true;
@@ -86,15 +94,14 @@ final class Connection {
     }
 
     Connection put(byte[] data) {
-        if (data.length <= out.remaining()) {
-            out.put(data);
-        } else {
+        if (data.length > out.length - filled) {
             flush();
-            if (data.length <= out.remaining()) {
-                out.put(data);
-            } else {
-                write(ByteBuffer.wrap(data));
-            }
+        }
+        if (data.length <= out.length) {
+            System.arraycopy(data, 0, out, filled, data.length);
+            filled += data.length;
+        } else {
+            write(ByteBuffer.wrap(data));
         }
         return this;
     }
@@ -115,8 +122,9 @@ final class Connection {
 
     /** Sends what was put. */
     void flush() {
-        write(out.flip());
-        out.clear();
+        int count = filled;
+        filled = 0;
+        write(ByteBuffer.wrap(out, 0, count));
     }
 
     private void write(ByteBuffer data) {
@@ -148,36 +156,48 @@ final class Connection {
         }
     }
 
-    /** One line without its end. */
-    byte[] lineBytes() {
-        byte[] have = {};
+    /** Reads one line, which is then in {@link #bytes}; how long it is without its end. */
+    int readLine() {
+        int have = 0;
         while (true) {
-            int start = in.position();
-            for (int at = start; at < in.limit(); at++) {
-                if (in.get(at) == '\n') {
-                    byte[] line = taken(have, at - start);
-                    in.position(at + 1);
-                    int length = line.length;
-                    return length > 0 && line[length - 1] == '\r' ? Arrays.copyOf(line, length - 1) : line;
+            if (!in.hasRemaining()) {
+                fill();
+            }
+            int count = Math.min(in.remaining(), Limits.SHORT_LINE);
+            makeRoom(have, count);
+            in.get(in.position(), line, have, count);
+            for (int at = have; at < have + count; at++) {
+                if (line[at] == '\n') {
+                    in.position(in.position() + at + 1 - have);
+                    return at > 0 && line[at - 1] == '\r' ? at - 1 : at;
                 }
             }
-            have = taken(have, in.remaining());
-            if (have.length > Limits.ROW) {
+            in.position(in.position() + count);
+            have += count;
+            if (have > Limits.ROW) {
                 throw strange("a line that does not end");
             }
-            fill();
         }
     }
 
-    private byte[] taken(byte[] before, int count) {
-        byte[] all = Arrays.copyOf(before, before.length + count);
-        in.get(all, before.length, count);
-        return all;
+    /** Whoever had a long row once needs no such room for ever. */
+    private void makeRoom(int have, int more) {
+        if (have == 0 && line.length > Limits.IN) {
+            line = new byte[Limits.SHORT_LINE];
+        } else if (have + more > line.length) {
+            line = Arrays.copyOf(line, Math.max(have + more, 2 * line.length));
+        }
     }
 
-    /** One line of ASCII without its end. */
+    /** The line that was read last, and behind it anything. */
+    byte[] bytes() {
+        return line;
+    }
+
+    /** One line without its end. */
     String line() {
-        return new String(lineBytes(), StandardCharsets.UTF_8);
+        int length = readLine();
+        return new String(line, 0, length, StandardCharsets.UTF_8);
     }
 
     /** A data block of this size, and its line end. */

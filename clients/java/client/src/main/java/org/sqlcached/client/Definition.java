@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.zip.CRC32;
@@ -19,8 +20,15 @@ public final class Definition {
     private static final Pattern NAME = Pattern.compile("[A-Za-z_][A-Za-z0-9_]{0,57}");
     private static final String FORBIDDEN = "42501";
 
+    /** The option that names the channel on which a table announces which of its rows left. */
+    private static final String NOTIFY = "notify";
+    private static final Pattern CHANNEL = Pattern.compile("\"notify=((?:[^\"\\\\]|\\\\.)*)\"");
+
     private final String name;
+    private final String prefix;
     private final Map<String, Object> options = new LinkedHashMap<>();
+    private volatile boolean isAnnounced;
+    private volatile boolean isShared;
 
     /**
      * @param name letters, digits and _
@@ -33,7 +41,8 @@ public final class Definition {
                     "'" + name + "' is no name of a table: letters, digits and _, at most 58");
         }
         this.name = name;
-        this.options.put("prefix", name + ":");
+        this.prefix = name + ":";
+        this.options.put("prefix", prefix);
         this.options.put("value", "body");
         this.options.put("tags", "tags");
         this.options.put("ordered", true);
@@ -71,7 +80,7 @@ public final class Definition {
 
     /** @return what memcached's keys of the table begin with */
     public String prefix() {
-        return name + ":";
+        return prefix;
     }
 
     /** @return the name as an identifier of SQL */
@@ -86,7 +95,14 @@ public final class Definition {
 
     /** @return the statements that make the table */
     public List<String> statements() {
-        String with = options.entrySet().stream()
+        Map<String, Object> all = new LinkedHashMap<>(options);
+        if (isAnnounced) {
+            all.putIfAbsent(NOTIFY, name);
+        }
+        if (isShared) {
+            all.putIfAbsent("shared_memory", true);
+        }
+        String with = all.entrySet().stream()
                 .map(each -> each.getKey() + " = " + literal(each.getValue()))
                 .collect(Collectors.joining(", "));
         return List.of(
@@ -94,7 +110,7 @@ public final class Definition {
                 "CREATE INDEX IF NOT EXISTS \"" + name + "_tags\" ON " + quoted() + " USING gin (tags)");
     }
 
-    private static String literal(Object value) {
+    static String literal(Object value) {
         if (value instanceof Boolean on) {
             return on ? "on" : "off";
         }
@@ -130,18 +146,61 @@ public final class Definition {
         }
     }
 
-    private boolean isThere(Connection connection) {
+    /** The options of the table that is there; null if none is. */
+    private String have(Connection connection) {
         Protocol.statement(connection, "SELECT options FROM sqlcached_tables WHERE table_name = ?", name);
         Result found = Protocol.result(connection);
-        if (found.rows().isEmpty()) {
+        return found.rows().isEmpty() ? null : String.valueOf(found.rows().get(0).get("options"));
+    }
+
+    private boolean isThere(Connection connection) {
+        String have = have(connection);
+        if (have == null) {
             return false;
         }
-        String have = String.valueOf(found.rows().get(0).get("options"));
         for (String option : List.of("prefix=" + prefix(), "value=body", "tags=tags")) {
             if (!have.contains('"' + option + '"')) {
                 throw new RefusedException("the table " + name + " is not of this cache, it lacks " + option);
             }
         }
         return true;
+    }
+
+    /** From now on the table is made with announcements of the rows that leave it. */
+    void announce() {
+        isAnnounced = true;
+    }
+
+    /** From now on the table is made in shared memory, unless its options say something else. */
+    void share() {
+        isShared = true;
+    }
+
+    /**
+     * The channel on which the table announces. It is made if it is not there; one that does not announce gets its own name
+     * as its channel.
+     */
+    String channel(Connection connection) {
+        if (!isThere(connection)) {
+            make(connection);
+        }
+        Matcher given = CHANNEL.matcher(String.valueOf(have(connection)));
+        if (given.find()) {
+            if (given.group(1).contains("\\")) {
+                throw new RefusedException("the table " + name + " announces on a channel with quotes in its name");
+            }
+            return given.group(1);
+        }
+        String text = "ALTER TABLE " + quoted() + " SET (" + NOTIFY + " = " + literal(name) + ")";
+        try {
+            Protocol.statement(connection, text);
+            Protocol.result(connection);
+            return name;
+        } catch (StatementException why) {
+            if (!why.sqlState().equals(FORBIDDEN)) {
+                throw why;
+            }
+            throw new RefusedException("its owner must let the table " + name + " announce: " + text, why);
+        }
     }
 }

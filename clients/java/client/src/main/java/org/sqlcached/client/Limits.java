@@ -18,6 +18,9 @@ final class Limits {
     /** Bytes that are read at once. An answer to some dozens of small keys fits. */
     static final int IN = 65_536;
 
+    /** Bytes in which the end of a line is looked for first: what the daemon says of a value is shorter. */
+    static final int SHORT_LINE = 64;
+
     /** Bytes that are collected before they are sent. A larger value is sent from where it is. */
     static final int OUT = 16_384;
 
@@ -69,6 +72,32 @@ final class Limits {
 
     /** Bytes that a compressed value may become. */
     static final int UNPACKED = 67_108_864;
+
+    /** The longest message of PostgreSQL's protocol that is taken: an announcement has some hundreds of bytes. */
+    static final int MESSAGE = 32_768;
+
+    /** Rounds of a login by SCRAM: as much as a second of work. A daemon asks for 4,096. */
+    static final int SCRAM_ROUNDS = 1_000_000;
+
+    /** Nanoseconds between two questions whether the daemon still announces. They cost it a tenth of a millisecond. */
+    static final long BEAT = 500_000_000L;
+
+    /** Milliseconds before a connection for announcements is opened again, and before the next attempts at most. */
+    static final long RECONNECT_MIN = 50;
+    static final long RECONNECT_MAX = 1_000;
+
+    /** Counters of changes that near copies share: a change of one key refuses what is being read of few others. */
+    static final int NEAR_STRIPES = 1_024;
+
+    /** Milliseconds of staleness that can be kept: two questions fit into them. */
+    static final long STALENESS_MIN = 1_000;
+
+    /**
+     * Readers of shared memory that are kept while nobody uses them, and how many of them a thread looks at before it makes
+     * one more. Each may hold the largest value that is read there (1 MiB).
+     */
+    static final int READERS = 64;
+    static final int READERS_LOOK = 4;
 
     private Limits() {
     }

@@ -1,7 +1,9 @@
 package org.sqlcached.client;
 
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -71,7 +73,81 @@ public final class Loading {
      * @return the value, or null
      */
     public Object get(String key) {
-        return value(key, table.get(key));
+        return read(key).value();
+    }
+
+    /**
+     * @param key any text
+     * @return its row and its value, of a copy in this process if there is one
+     */
+    public Loaded read(String key) {
+        Loaded copy = copy(key);
+        if (copy != null) {
+            return copy;
+        }
+        long ticket = ticket(key);
+        Item item = table.get(key);
+        return kept(key, new Loaded(item, value(key, item)), ticket);
+    }
+
+    /**
+     * @param keys any texts
+     * @return those that are there, with their values
+     */
+    public Map<String, Loaded> readAll(Collection<String> keys) {
+        Map<String, Loaded> found = Table.mapOf(keys.size());
+        if (table.copies() == null) {
+            table.getAll(keys).forEach((key, item) -> put(found, key, item, 0));
+            return found;
+        }
+        Map<String, Long> tickets = new LinkedHashMap<>();
+        for (String key : keys) {
+            Loaded copy = copy(key);
+            if (copy == null) {
+                tickets.put(key, ticket(key));
+            } else {
+                found.put(key, copy);
+            }
+        }
+        table.getAll(tickets.keySet()).forEach((key, item) -> put(found, key, item, tickets.get(key)));
+        return found;
+    }
+
+    private void put(Map<String, Loaded> found, String key, Item item, long ticket) {
+        Object value = value(key, item);
+        if (value != null) {
+            found.put(key, kept(key, new Loaded(item, value), ticket));
+        }
+    }
+
+    /**
+     * Keeps copies of values in this process, which the daemon's announcements drop. Other processes' removals are seen
+     * a tenth of a second later, those of this table object at once.
+     *
+     * @param options how many copies, and for how long they are used when the daemon is not heard
+     * @return the copies, which may be closed
+     */
+    public NearCache near(Near options) {
+        return table.copies(options, values);
+    }
+
+    /** A copy that may be used, or null. Nothing is read while a removal waits. */
+    private Loaded copy(String key) {
+        NearCache copies = table.copies();
+        return copies == null || !table.isReadable(key) ? null : copies.get(key, table.place(key));
+    }
+
+    private long ticket(String key) {
+        NearCache copies = table.copies();
+        return copies == null ? 0 : copies.ticket(key);
+    }
+
+    private Loaded kept(String key, Loaded loaded, long ticket) {
+        NearCache copies = table.copies();
+        if (copies != null && loaded.item() != null) {
+            copies.keep(key, table.place(key), loaded, ticket);
+        }
+        return loaded;
     }
 
     /**
@@ -132,13 +208,18 @@ public final class Loading {
     }
 
     private Object getOrMake(String key, Collection<String> tags, Function<? super String, Made> make) {
+        Loaded copy = copy(key);
+        if (copy != null) {
+            return copy.value();
+        }
         long end = System.nanoTime() + Limits.LEASE_WAIT * 1_000_000;
         for (long pause = Limits.PAUSE_MIN; ; pause = Math.min(pause * 3 / 2, Limits.PAUSE_MAX)) {
+            long ticket = ticket(key);
             Item item = quietly(() -> table.item(key, 0), null);
             if (item != null && !item.isReserved() && !item.isWon()) {
                 Object value = value(key, item);
                 if (value != null) {
-                    return value;
+                    return item.isStale() ? value : kept(key, new Loaded(item, value), ticket).value();
                 }
                 item = null;
             }

@@ -1,8 +1,6 @@
 package org.sqlcached.client;
 
 import java.io.IOException;
-import java.net.InetSocketAddress;
-import java.net.UnixDomainSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;
@@ -106,7 +104,7 @@ final class Pool {
     private Connection open() {
         Transport transport;
         try {
-            transport = transport();
+            transport = Place.of(options.location()).reach(options, Place.AT_ONCE);
         } catch (IOException why) {
             throw new UnavailableException(options + ": " + why.getMessage(), why);
         } catch (RuntimeException why) {
@@ -120,26 +118,6 @@ final class Pool {
             connection.close();
             throw why;
         }
-    }
-
-    private Transport transport() throws IOException {
-        String location = options.location();
-        long connect = options.connectTimeout().toMillis();
-        if (location.startsWith("/")) {
-            return ChannelTransport.open(UnixDomainSocketAddress.of(location), connect);
-        }
-        int colon = location.lastIndexOf(':');
-        if (colon < 1) {
-            throw new IllegalArgumentException("'" + location + "' is no host:port");
-        }
-        String host = location.substring(0, colon).replaceAll("^\\[|\\]$", "");
-        InetSocketAddress address = new InetSocketAddress(host, Integer.parseInt(location.substring(colon + 1)));
-        if (address.isUnresolved()) {
-            throw new IOException("the host is not known");
-        }
-        return options.tls() == null
-                ? ChannelTransport.open(address, connect)
-                : TlsTransport.open(options.tls(), host, address, connect, options.timeout().toMillis());
     }
 
     private void logIn(Connection connection) {

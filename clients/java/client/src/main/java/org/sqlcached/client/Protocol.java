@@ -46,22 +46,22 @@ final class Protocol {
 
     /** The answer of {@code mg} with {@code v f c}; null for a miss. */
     static Item item(Connection from) {
-        byte[] line = from.lineBytes();
-        return isWord(line, 'E', 'N') && line.length == 2 ? null : item(from, line);
+        int length = from.readLine();
+        return length == 2 && isWord(from, length, 'E', 'N') ? null : item(from, length);
     }
 
     /** The answers of many {@code mg} with {@code v f q} and their place as opaque, behind them {@code mn}. */
     static void items(Connection from, Consumer<Item> found) {
         String failure = null;
         while (true) {
-            byte[] line = from.lineBytes();
-            if (isWord(line, 'M', 'N')) {
+            int length = from.readLine();
+            if (isWord(from, length, 'M', 'N')) {
                 break;
             }
-            if (isWord(line, 'V', 'A')) {
-                found.accept(item(from, line));
+            if (isWord(from, length, 'V', 'A')) {
+                found.accept(item(from, length));
             } else if (failure == null) {
-                failure = text(line);
+                failure = text(from, length);
             }
         }
         if (failure != null) {
@@ -69,58 +69,64 @@ final class Protocol {
         }
     }
 
-    private static Item item(Connection from, byte[] line) {
-        if (!isWord(line, 'V', 'A') || line.length < 4) {
-            throw from.refused(text(line));
+    /** The value that the line in the connection announces, of this length. */
+    private static Item item(Connection from, int length) {
+        if (length < 4 || !isWord(from, length, 'V', 'A')) {
+            throw from.refused(text(from, length));
         }
+        byte[] line = from.bytes();
         int at = 3;
-        int end = wordEnd(line, at);
-        byte[] data = from.block((int) Math.min(number(from, line, at, end), Integer.MAX_VALUE));
+        int end = wordEnd(line, at, length);
+        byte[] data = from.block((int) Math.min(number(from, at, end), Integer.MAX_VALUE));
         int flags = 0;
         long cas = 0;
         int place = 0;
+        long ttl = Item.NOT_KNOWN;
         boolean won = false;
         boolean stale = false;
-        for (at = end + 1; at < line.length; at = end + 1) {
-            end = wordEnd(line, at);
+        for (at = end + 1; at < length; at = end + 1) {
+            end = wordEnd(line, at, length);
             switch (line[at]) {
-                case 'f' -> flags = (int) number(from, line, at + 1, end);
-                case 'c' -> cas = number(from, line, at + 1, end);
-                case 'O' -> place = (int) number(from, line, at + 1, end);
+                case 'f' -> flags = (int) number(from, at + 1, end);
+                case 'c' -> cas = number(from, at + 1, end);
+                case 't' -> ttl = line[at + 1] == '-' ? Item.FOREVER : number(from, at + 1, end);
+                case 'O' -> place = (int) number(from, at + 1, end);
                 case 'W' -> won = true;
                 case 'X' -> stale = true;
                 default -> { }
             }
         }
-        return new Item(data, flags, cas, won, stale, place);
+        return new Item(data, flags, cas, won, stale, place, ttl);
     }
 
-    private static int wordEnd(byte[] line, int at) {
+    private static int wordEnd(byte[] line, int at, int length) {
         int end = at;
-        while (end < line.length && line[end] != ' ') {
+        while (end < length && line[end] != ' ') {
             end++;
         }
         return end;
     }
 
-    /** A number of 64 bits without a sign. */
-    private static long number(Connection from, byte[] line, int at, int end) {
+    /** A number of 64 bits without a sign, in the line of the connection. */
+    private static long number(Connection from, int at, int end) {
+        byte[] line = from.bytes();
         long found = 0;
         for (int i = at; i < end; i++) {
             if (line[i] < '0' || line[i] > '9') {
-                throw from.strange("no number: " + text(line));
+                throw from.strange("no number: " + text(from, end));
             }
             found = found * 10 + line[i] - '0';
         }
         return found;
     }
 
-    private static boolean isWord(byte[] line, char first, char second) {
-        return line.length >= 2 && line[0] == first && line[1] == second && (line.length == 2 || line[2] == ' ');
+    private static boolean isWord(Connection from, int length, char first, char second) {
+        byte[] line = from.bytes();
+        return length >= 2 && line[0] == first && line[1] == second && (length == 2 || line[2] == ' ');
     }
 
-    private static String text(byte[] line) {
-        return new String(line, StandardCharsets.UTF_8);
+    private static String text(Connection from, int length) {
+        return new String(from.bytes(), 0, length, StandardCharsets.UTF_8);
     }
 
     /** Whether a command was done, that is answered with one line. */

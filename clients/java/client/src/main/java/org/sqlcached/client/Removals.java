@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
+import java.util.function.Supplier;
 
 /**
  * The removals of a table at one daemon, none of which may be lost. What cannot be sent is kept, and this process reads
@@ -121,6 +122,16 @@ final class Removals {
     /** Keeps the removal of rows by their keys. */
     void keepKeys(UnavailableException why, List<String> keys) {
         keep(why, ofKeys(keys), parameters(keys));
+    }
+
+    /** A write may have failed after an old row was there, which must not be read any more. */
+    <T> T written(String key, Supplier<T> work) {
+        try {
+            return work.get();
+        } catch (UnavailableException why) {
+            keepKeys(why, List.of(key));
+            throw why;
+        }
     }
 
     String ofKeys(List<String> keys) {

@@ -1,5 +1,7 @@
 package org.sqlcached.client;
 
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
@@ -14,7 +16,7 @@ public record Row(String key, Item item) {
     static Item item(Map<String, Object> columns) {
         int flags = (int) number(columns.get("_flags"));
         long cas = Long.parseUnsignedLong(String.valueOf(columns.get("cas")));
-        return new Item(bytes(columns.get("body")), flags, cas, false, number(columns.get("_stale")) != 0, 0);
+        return new Item(bytes(columns.get("body")), flags, cas, false, number(columns.get("_stale")) != 0, 0, Item.NOT_KNOWN);
     }
 
     private static long number(Object value) {
@@ -38,6 +40,15 @@ public record Row(String key, Item item) {
                 return data;
             }
         }
-        return flags != Values.BYTES && Rows.isText(data) ? new String(data, StandardCharsets.UTF_8) : data;
+        return flags != Values.BYTES && isText(data) ? new String(data, StandardCharsets.UTF_8) : data;
+    }
+
+    private static boolean isText(byte[] data) {
+        try {
+            StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(data));
+            return true;
+        } catch (CharacterCodingException why) {
+            return false;
+        }
     }
 }

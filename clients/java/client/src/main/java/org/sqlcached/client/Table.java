@@ -1,6 +1,5 @@
 package org.sqlcached.client;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -16,8 +15,7 @@ import java.util.Map;
  */
 public final class Table {
     private final Definition definition;
-    private final Rows[] nodes;
-    private final Ketama ketama;
+    private final Nodes nodes;
 
     /**
      * @param client a daemon
@@ -32,12 +30,8 @@ public final class Table {
      * @param definition the table
      */
     public Table(List<Client> clients, Definition definition) {
-        if (clients.isEmpty()) {
-            throw new IllegalArgumentException("a table needs a daemon");
-        }
         this.definition = definition;
-        this.nodes = clients.stream().map(client -> new Rows(client, definition)).toArray(Rows[]::new);
-        this.ketama = nodes.length == 1 ? null : new Ketama(clients.stream().map(c -> c.options().location()).toList());
+        this.nodes = new Nodes(clients, definition);
     }
 
     /** @return the table's definition */
@@ -45,16 +39,31 @@ public final class Table {
         return definition;
     }
 
-    private Rows node(String key) {
-        return nodes[place(key)];
+    /** Which daemon has a key. */
+    int place(String key) {
+        return nodes.place(key);
     }
 
-    private int place(String key) {
-        if (ketama == null) {
-            return 0;
-        }
-        Keys.Wire name = Keys.wire(definition.prefix(), key);
-        return ketama.place(name == null ? key.getBytes(StandardCharsets.UTF_8) : name.key());
+    // Changes that others make, and copies of rows.
+
+    /**
+     * @param listener hears which rows leave the table, from now on. Its first call says that all may have changed: then
+     *     the daemon is heard
+     * @return one subscription for each daemon
+     * @throws RefusedException if this role may not let the table announce
+     */
+    public List<Subscription> listen(RowListener listener) {
+        return nodes.listen(listener);
+    }
+
+    /** Keeps copies of rows. A table has one such set of copies. */
+    NearCache copies(Near options, Values values) {
+        return nodes.copies(options, values);
+    }
+
+    /** The copies of rows, or null. */
+    NearCache copies() {
+        return nodes.copies();
     }
 
     // Rows by key.
@@ -64,8 +73,8 @@ public final class Table {
      * @return the row; null if it is missing, stale or reserved, or may not be read
      */
     public Item get(String key) {
-        Rows node = node(key);
-        Item item = node.removals.areSent() ? node.item(key, 0, 0, Rows.NO_TOUCH) : null;
+        Rows node = nodes.of(key);
+        Item item = node.removals.areSent() ? node.item(key, 0) : null;
         return item != null && isUsed(key, item) ? item : null;
     }
 
@@ -85,7 +94,7 @@ public final class Table {
      */
     public void release(String key, long cas) {
         String text = "UPDATE " + definition.quoted() + " SET _leased = FALSE WHERE key = ? AND _cas = CAST(? AS BIGINT)";
-        node(key).run(true, text, Keys.text(key), Long.toUnsignedString(cas));
+        nodes.of(key).run(true, text, Keys.text(key), Long.toUnsignedString(cas));
     }
 
     /**
@@ -97,7 +106,7 @@ public final class Table {
      */
     public Item getAndTouch(String key, long ttl) {
         Item item = get(key);
-        return item == null || !node(key).touch(key, ttl) ? null : item;
+        return item == null || !touch(key, ttl) ? null : item;
     }
 
     /**
@@ -105,19 +114,20 @@ public final class Table {
      * @return the rows that are there and fresh
      */
     public Map<String, Item> getAll(Collection<String> keys) {
-        Map<String, Item> found = new HashMap<>();
-        List<List<String>> parts = new ArrayList<>();
-        for (Rows node : nodes) {
-            parts.add(new ArrayList<>());
-        }
-        keys.forEach(key -> parts.get(place(key)).add(key));
-        for (int at = 0; at < nodes.length; at++) {
-            if (!parts.get(at).isEmpty() && nodes[at].removals.areSent()) {
-                nodes[at].items(parts.get(at), found);
+        Map<String, Item> found = mapOf(keys.size());
+        List<List<String>> parts = nodes.parts(keys, key -> key);
+        for (int at = 0; at < parts.size(); at++) {
+            if (!parts.get(at).isEmpty() && nodes.node(at).removals.areSent()) {
+                nodes.node(at).items(parts.get(at), found);
             }
         }
         found.entrySet().removeIf(each -> !isUsed(each.getKey(), each.getValue()));
         return found;
+    }
+
+    /** A map that need not grow for so many entries. */
+    static <V> Map<String, V> mapOf(int count) {
+        return new HashMap<>(count + count / 2);
     }
 
     /**
@@ -128,8 +138,8 @@ public final class Table {
      * @return the row, or null; null also if the table may not be read
      */
     public Item item(String key, int refresh) {
-        Rows node = node(key);
-        return node.removals.areSent() ? node.item(key, 0, refresh, Rows.NO_TOUCH) : null;
+        Rows node = nodes.of(key);
+        return node.removals.areSent() ? node.item(key, refresh) : null;
     }
 
     /**
@@ -137,7 +147,7 @@ public final class Table {
      * @return whether its row may be read: what could not be removed before is removed now
      */
     public boolean isReadable(String key) {
-        return node(key).removals.areSent();
+        return nodes.of(key).removals.areSent();
     }
 
     /**
@@ -145,7 +155,7 @@ public final class Table {
      * @return whether it was stored
      */
     public boolean set(Write row) {
-        return node(row.key()).set(row);
+        return nodes.changed(row.key(), node -> node.writer.set(row));
     }
 
     /**
@@ -154,14 +164,13 @@ public final class Table {
      * @param rows what to store, in any case
      */
     public void setAll(Collection<Write> rows) {
-        List<List<Write>> parts = new ArrayList<>();
-        for (Rows node : nodes) {
-            parts.add(new ArrayList<>());
-        }
-        rows.forEach(row -> parts.get(place(row.key())).add(row));
-        for (int at = 0; at < nodes.length; at++) {
-            nodes[at].setAll(parts.get(at));
-        }
+        List<List<Write>> parts = nodes.parts(rows, Write::key);
+        nodes.changed(rows.stream().map(Write::key).toList(), () -> {
+            for (int at = 0; at < parts.size(); at++) {
+                nodes.node(at).writer.setAll(parts.get(at));
+            }
+            return null;
+        });
     }
 
     /**
@@ -169,7 +178,7 @@ public final class Table {
      * @return whether the row was there; false also if the removal waits for the daemon
      */
     public boolean delete(String key) {
-        return node(key).delete(key, 0);
+        return nodes.changed(key, node -> node.delete(key, 0));
     }
 
     /**
@@ -178,7 +187,7 @@ public final class Table {
      * @return whether it was there
      */
     public boolean delete(String key, long cas) {
-        return node(key).delete(key, cas);
+        return nodes.changed(key, node -> node.delete(key, cas));
     }
 
     /**
@@ -186,12 +195,14 @@ public final class Table {
      * @return whether that got through
      */
     public boolean deleteAll(Collection<String> keys) {
-        boolean done = true;
-        for (int at = 0; at < nodes.length; at++) {
-            int place = at;
-            done &= nodes[at].deleteAll(keys.stream().filter(key -> place(key) == place).toList());
-        }
-        return done;
+        List<List<String>> parts = nodes.parts(keys, key -> key);
+        return nodes.changed(keys, () -> {
+            boolean done = true;
+            for (int at = 0; at < parts.size(); at++) {
+                done &= nodes.node(at).deleteAll(parts.get(at));
+            }
+            return done;
+        });
     }
 
     /**
@@ -200,7 +211,7 @@ public final class Table {
      * @return whether the row exists
      */
     public boolean touch(String key, long ttl) {
-        return node(key).touch(key, ttl);
+        return nodes.changed(key, node -> node.touch(key, ttl));
     }
 
     /**
@@ -215,7 +226,7 @@ public final class Table {
     public boolean replaceKeeping(String key, byte[] data, int flags, long cas) {
         String text = "UPDATE " + definition.quoted() + " SET body = ?, _flags = ? WHERE key = ? AND _cas = CAST(? AS BIGINT)";
         Object[] values = {Row.body(data, flags), flags, Keys.text(key), Long.toUnsignedString(cas)};
-        return node(key).changed(key, text, values);
+        return nodes.changed(key, node -> node.changed(key, text, values));
     }
 
     /**
@@ -224,7 +235,7 @@ public final class Table {
      * @return the sum, or null if there is no row
      */
     public Long add(String key, long delta) {
-        return node(key).add(key, delta);
+        return nodes.changed(key, node -> node.add(key, delta));
     }
 
     /**
@@ -238,27 +249,16 @@ public final class Table {
      */
     public long reserve(String key, Collection<String> tags, int seconds) {
         Write place = Write.of(key, new byte[0], 0, seconds).tagged(tags).mode(Write.Mode.ADD);
-        Long version = node(key).set(place, true);
+        Long version = nodes.of(key).writer.set(place, true);
         if (version == null || version != 0) {
             return version == null ? 0 : version;
         }
-        Item item = node(key).item(key, 0, 0, Rows.NO_TOUCH);
+        Item item = nodes.of(key).item(key, 0);
         // What was removed since then is no matter: nothing was computed yet. What was stored since then is read.
         return item != null && item.isReserved() ? item.cas() : 0;
     }
 
     // Rows by tag, by the beginning of their key, by a condition.
-
-    private long removed(String text, Object... parameters) {
-        long count = 0;
-        boolean waits = false;
-        for (Rows node : nodes) {
-            long each = node.removals.send(text, parameters);
-            waits |= each < 0;
-            count += Math.max(each, 0);
-        }
-        return waits ? -1 : count;
-    }
 
     /**
      * Removes all rows with one of these tags.
@@ -268,7 +268,7 @@ public final class Table {
      */
     public long removeTags(String... tags) {
         String text = "DELETE FROM " + definition.quoted() + " WHERE tags && ?";
-        return tags.length == 0 ? 0 : removed(text, Tags.removed(Arrays.asList(tags)));
+        return tags.length == 0 ? 0 : nodes.removed(text, Tags.removed(Arrays.asList(tags)));
     }
 
     /**
@@ -280,7 +280,7 @@ public final class Table {
      */
     public long expireTags(String... tags) {
         String text = "UPDATE " + definition.quoted() + " SET _stale = TRUE WHERE tags && ?";
-        return tags.length == 0 ? 0 : removed(text, Tags.removed(Arrays.asList(tags)));
+        return tags.length == 0 ? 0 : nodes.removed(text, Tags.removed(Arrays.asList(tags)));
     }
 
     /**
@@ -294,7 +294,7 @@ public final class Table {
         String begin = Keys.text(prefix);
         String end = Keys.after(begin);
         String text = "DELETE FROM " + definition.quoted() + " WHERE key >= ?";
-        return end == null ? removed(text, begin) : removed(text + " AND key < ?", begin, end);
+        return end == null ? nodes.removed(text, begin) : nodes.removed(text + " AND key < ?", begin, end);
     }
 
     /**
@@ -303,7 +303,7 @@ public final class Table {
      * @return how many rows were removed; -1 if the removal waits for the daemon
      */
     public long removeWhere(String condition, Object... parameters) {
-        return removed("DELETE FROM " + definition.quoted() + " WHERE " + condition, parameters);
+        return nodes.removed("DELETE FROM " + definition.quoted() + " WHERE " + condition, parameters);
     }
 
     /**
@@ -312,34 +312,26 @@ public final class Table {
      * @return how many rows there were; -1 if the removal waits for the daemon
      */
     public long clear() {
-        return removed("DELETE FROM " + definition.quoted());
+        return nodes.removed("DELETE FROM " + definition.quoted());
     }
 
     /** Drops the table. */
     public void drop() {
-        for (Rows node : nodes) {
-            node.run(true, "DROP TABLE IF EXISTS " + definition.quoted());
-        }
+        nodes.changed(null, () -> {
+            for (int at = 0; at < nodes.count(); at++) {
+                nodes.node(at).run(true, "DROP TABLE IF EXISTS " + definition.quoted());
+            }
+            return null;
+        });
     }
 
     // All rows.
 
-    private static final String FRESH = "NOT _stale AND NOT (_flags = 0 AND length(body) = 0)";
-
-    /** A table that may not be read is not taken for an empty one. */
-    private void check(Rows node) {
-        if (!node.removals.areSent()) {
-            throw new UnavailableException("the table " + definition.name() + " is not read until its removals were sent");
-        }
-    }
-
     /** @return how many rows there are; stale and reserved ones do not count */
     public long count() {
-        String text = "SELECT count(*) AS n FROM " + definition.quoted() + " WHERE " + FRESH;
         long count = 0;
-        for (Rows node : nodes) {
-            check(node);
-            count += ((Number) node.run(true, text).rows().get(0).get("n")).longValue();
+        for (int at = 0; at < nodes.count(); at++) {
+            count += nodes.node(at).scan.count();
         }
         return count;
     }
@@ -350,23 +342,15 @@ public final class Table {
      */
     public List<Row> tagged(String tag) {
         List<Row> found = new ArrayList<>();
-        for (Rows node : nodes) {
-            check(node);
-            found.addAll(rows(node, "tags && ? AND " + FRESH, List.of(Keys.text(tag))));
+        for (int at = 0; at < nodes.count(); at++) {
+            found.addAll(nodes.node(at).scan.tagged(tag));
         }
         return found;
     }
 
-    private List<Row> rows(Rows node, String condition, Object... parameters) {
-        String text = "SELECT key, body, _flags, CAST(_cas AS TEXT) AS cas, _stale FROM " + definition.quoted() + " WHERE ";
-        return node.run(true, text + condition, parameters).rows().stream()
-                .map(row -> new Row(Keys.of((String) row.get("key")), Row.item(row)))
-                .toList();
-    }
-
     /** @return how many daemons share the table */
     public int daemons() {
-        return nodes.length;
+        return nodes.count();
     }
 
     /**
@@ -375,9 +359,7 @@ public final class Table {
      * @return rows in the order of their keys; fewer than {@link #PAGE} at the end
      */
     public List<Row> page(int daemon, String after) {
-        check(nodes[daemon]);
-        String condition = (after == null ? "" : "key > ? AND ") + FRESH + " ORDER BY key LIMIT " + PAGE;
-        return rows(nodes[daemon], condition, after == null ? new Object[0] : new Object[] {Keys.text(after)});
+        return nodes.node(daemon).scan.page(after);
     }
 
     /** Rows of a page. */

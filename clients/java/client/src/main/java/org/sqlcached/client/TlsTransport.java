@@ -18,13 +18,20 @@ final class TlsTransport implements Transport {
         this.socket = socket;
     }
 
-    static TlsTransport open(SSLContext context, String host, InetSocketAddress address, long connect, long call)
-            throws IOException {
+    /** The answer to a question for TLS: yes. */
+    private static final int GRANTED = 'S';
+
+    static TlsTransport open(Options options, String host, InetSocketAddress address, byte[] question) throws IOException {
         Socket plain = new Socket();
         try {
-            plain.connect(address, Math.toIntExact(connect));
+            plain.connect(address, Math.toIntExact(options.connectTimeout().toMillis()));
             plain.setTcpNoDelay(true);
-            plain.setSoTimeout(Math.toIntExact(call));
+            plain.setSoTimeout(Math.toIntExact(options.timeout().toMillis()));
+            plain.getOutputStream().write(question);
+            if (question.length > 0 && plain.getInputStream().read() != GRANTED) {
+                throw new IOException("the daemon has no TLS there");
+            }
+            SSLContext context = options.tls();
             SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket(plain, host, address.getPort(), true);
             SSLParameters parameters = socket.getSSLParameters();
             parameters.setEndpointIdentificationAlgorithm("HTTPS");

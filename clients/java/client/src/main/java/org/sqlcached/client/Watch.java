@@ -11,18 +11,24 @@ import java.util.concurrent.locks.LockSupport;
 final class Watch implements Runnable {
     private static final Watch ALL = new Watch();
 
-    private final Set<Connection> open = ConcurrentHashMap.newKeySet();
+    private final Set<Watched> open = ConcurrentHashMap.newKeySet();
     private boolean running;
+
+    /** What is looked at from time to time. It must not wait for anything. */
+    interface Watched {
+        /** @param now in {@link System#nanoTime} */
+        void look(long now);
+    }
 
     private Watch() {
     }
 
-    static void add(Connection connection) {
+    static void add(Watched connection) {
         ALL.open.add(connection);
         ALL.start();
     }
 
-    static void remove(Connection connection) {
+    static void remove(Watched connection) {
         ALL.open.remove(connection);
     }
 
@@ -42,7 +48,7 @@ final class Watch implements Runnable {
         do {
             LockSupport.parkNanos(Limits.WATCH * 1_000_000);
             long now = System.nanoTime();
-            open.forEach(connection -> connection.endIfLate(now));
+            open.forEach(connection -> connection.look(now));
         } while (!isOver());
     }
 

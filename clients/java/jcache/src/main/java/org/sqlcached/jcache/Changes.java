@@ -111,8 +111,9 @@ final class Changes<K, V> {
         });
     }
 
-    private void seen(Store.Found<K, V> found) {
-        if (found.isThere()) {
+    /** An access may move the deadline of what was read. */
+    void seen(Store.Found<K, V> found) {
+        if (found.isThere() && !deadlines.isAccessFree()) {
             store.access(found, deadlines.ofAccess());
         }
     }

@@ -107,8 +107,8 @@ final class Deadlines {
         return isExact(flags) && left(flags) <= 0;
     }
 
-    /** What is left of an exact deadline. */
+    /** What is left of an exact deadline. More than the longest says that two clocks disagree. */
     static Duration rest(int flags) {
-        return new Duration(TimeUnit.MILLISECONDS, Math.max(1, left(flags)));
+        return new Duration(TimeUnit.MILLISECONDS, Math.min(LONGEST, Math.max(1, left(flags))));
     }
 }

@@ -18,7 +18,10 @@ import javax.cache.event.CacheEntryRemovedListener;
 import javax.cache.event.CacheEntryUpdatedListener;
 import javax.cache.event.EventType;
 
-/** Who is told of what this process changes. Listeners are called by the thread that made the change. */
+/**
+ * Who is told of what this process changes, and other clients, if it hears them. Listeners are called by the thread that
+ * made the change, and by that of the announcements.
+ */
 final class Events<K, V> {
     private record Registered<K, V>(
             CacheEntryListenerConfiguration<K, V> told,
@@ -74,22 +77,55 @@ final class Events<K, V> {
         tell(EventType.EXPIRED, key, old, old);
     }
 
-    private void tell(EventType type, K key, V value, V old) {
+    /** What other clients did. Nobody waits for it, so there is nobody to whom a listener's failure could be thrown. */
+    void byOthers(EventType type, K key, V value) {
         for (Registered<K, V> each : all) {
-            Event<K, V> event = new Event<>(cache, type, key, value, old);
-            if (!hears(each, type)) {
+            try {
+                tell(each, new Event<>(cache, type, key, value, null));
+            } catch (RuntimeException why) {
+                failed(why);
+            }
+        }
+    }
+
+    /** Whether there are listeners that cannot learn it. */
+    boolean allMayHaveChanged() {
+        boolean deaf = false;
+        for (Registered<K, V> each : all) {
+            if (!(each.listener instanceof AllChangedListener listener)) {
+                deaf = true;
                 continue;
             }
             try {
-                if (each.filter == null || each.filter.evaluate(event)) {
-                    call(each.listener, type, List.of(event));
-                }
+                listener.onAllMayHaveChanged(cache);
+            } catch (RuntimeException why) {
+                failed(why);
+            }
+        }
+        return deaf;
+    }
+
+    private void tell(EventType type, K key, V value, V old) {
+        for (Registered<K, V> each : all) {
+            try {
+                tell(each, new Event<>(cache, type, key, value, old));
             } catch (RuntimeException why) {
                 if (each.told.isSynchronous()) {
                     throw why instanceof CacheEntryListenerException ? why : new CacheEntryListenerException(why);
                 }
-                System.getLogger("org.sqlcached").log(System.Logger.Level.WARNING, "a listener failed", why);
+                failed(why);
             }
+        }
+    }
+
+    private static void failed(RuntimeException why) {
+        System.getLogger("org.sqlcached").log(System.Logger.Level.WARNING, "a listener failed", why);
+    }
+
+    private void tell(Registered<K, V> to, Event<K, V> event) {
+        EventType type = event.getEventType();
+        if (hears(to, type) && (to.filter == null || to.filter.evaluate(event))) {
+            call(to.listener, type, List.of(event));
         }
     }
 

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Properties;
 import javax.cache.CacheException;
 import org.sqlcached.client.Client;
+import org.sqlcached.client.Near;
 import org.sqlcached.client.Options;
 import org.sqlcached.client.SqlcachedException;
 import org.sqlcached.client.Values;
@@ -46,5 +47,15 @@ final class Settings {
     /** Patterns of classes whose objects may be made. */
     List<String> classes() {
         return Values.patterns(get("classes"));
+    }
+
+    /** How copies of values are kept; null: none are. */
+    Near near() {
+        return Near.named(this::get);
+    }
+
+    /** Whether listeners learn what other clients of the daemon change. */
+    boolean hears() {
+        return Boolean.parseBoolean(get("events"));
     }
 }

@@ -1,17 +1,13 @@
 package org.sqlcached.jcache;
 
 import java.util.ArrayList;
-import java.util.Collection;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import javax.cache.Cache;
-import javax.cache.CacheException;
 import javax.cache.CacheManager;
 import javax.cache.configuration.CacheEntryListenerConfiguration;
 import javax.cache.configuration.Configuration;
@@ -19,10 +15,10 @@ import javax.cache.configuration.MutableConfiguration;
 import javax.cache.expiry.ExpiryPolicy;
 import javax.cache.integration.CompletionListener;
 import javax.cache.processor.EntryProcessor;
-import javax.cache.processor.EntryProcessorException;
 import javax.cache.processor.EntryProcessorResult;
 import org.sqlcached.client.KeyType;
 import org.sqlcached.client.Loading;
+import org.sqlcached.client.Near;
 
 /**
  * A cache of JCache, whose entries are the rows of a table. Beyond JCache it removes by a condition of SQL and by tags.
@@ -41,9 +37,11 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     private final Statistics statistics = new Statistics();
     private final Changes<K, V> changes;
     private final Loads<K, V> loads;
+    private final Bulk<K, V> bulk;
+    private final Checks<K, V> checks;
     private final Beans beans;
     private final ExpiryPolicy policy;
-    private volatile boolean closed;
+    private final List<AutoCloseable> heard = new ArrayList<>();
 
     SqlcachedCache(SqlcachedManager manager, String name, MutableConfiguration<K, V> told, Loading rows, KeyType<K> keys) {
         this.manager = manager;
@@ -55,7 +53,25 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
         this.store = new Store<>(rows, keys, events);
         this.changes = new Changes<>(store, deadlines, events, outside, statistics);
         this.loads = new Loads<>(name, store, deadlines, events, outside, changes);
+        this.bulk = new Bulk<>(store, deadlines, outside, statistics, changes, loads);
+        this.checks = new Checks<>(name, keys, told.getValueType());
         this.beans = new Beans(this);
+    }
+
+    /**
+     * Hears other clients of the daemon.
+     *
+     * @param near how copies are kept; null: none are
+     * @param listens whether listeners learn what others change
+     */
+    void hear(Near near, boolean listens) {
+        if (near != null) {
+            heard.add(rows().near(near));
+        }
+        if (listens) {
+            store.told().isOn = true;
+            heard.addAll(rows().table().listen(new Remote<>(name, rows(), store.keys(), events, store.told())));
+        }
     }
 
     void open() {
@@ -68,86 +84,35 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
         return store.rows();
     }
 
-    private void check() {
-        if (closed) {
-            throw new IllegalStateException("the cache " + name + " is closed");
-        }
-    }
-
-    private K key(K key) {
-        check();
-        Objects.requireNonNull(key, "the key");
-        if (!store.keys().accepts(key)) {
-            throw new ClassCastException("a key of " + key.getClass().getName());
-        }
-        return key;
-    }
-
-    private V value(V value) {
-        Objects.requireNonNull(value, "the value");
-        if (!told.getValueType().isInstance(value)) {
-            throw new ClassCastException("a value of " + value.getClass().getName());
-        }
-        return value;
-    }
-
-    private void keys(Collection<? extends K> keys) {
-        check();
-        Objects.requireNonNull(keys, "the keys");
-        keys.forEach(this::key);
-    }
-
     // Reading.
 
     @Override
     public V get(K key) {
         long since = System.nanoTime();
-        Store.Found<K, V> found = store.read(key(key));
+        Store.Found<K, V> found = store.read(checks.key(key));
         statistics.looked(found.isThere(), since);
         if (found.isThere()) {
-            seen(found);
+            changes.seen(found);
             return found.value();
         }
         return outside.isRead() ? loads.one(key) : null;
     }
 
-    private void seen(Store.Found<K, V> found) {
-        if (!deadlines.isAccessFree()) {
-            store.access(found, deadlines.ofAccess());
-        }
-    }
-
     @Override
     public Map<K, V> getAll(Set<? extends K> keys) {
         long since = System.nanoTime();
-        keys(keys);
-        Map<String, K> texts = new LinkedHashMap<>();
-        keys.forEach(key -> texts.put(store.keys().text(key), key));
-        Map<K, V> found = new HashMap<>();
-        store.readAll(List.copyOf(texts.keySet())).forEach((text, item) -> {
-            Store.Found<K, V> each = store.found(texts.get(text), text, item);
-            if (each.isThere()) {
-                seen(each);
-                found.put(each.key(), each.value());
-            }
-        });
-        statistics.looked(found.size(), keys.size() - (long) found.size(), since);
-        if (outside.isRead() && found.size() < keys.size()) {
-            List<K> missing = new ArrayList<>(keys);
-            missing.removeIf(found::containsKey);
-            found.putAll(loads.all(missing));
-        }
-        return found;
+        checks.keys(keys);
+        return bulk.getAll(keys, since);
     }
 
     @Override
     public boolean containsKey(K key) {
-        return store.read(key(key)).isThere();
+        return store.read(checks.key(key)).isThere();
     }
 
     @Override
     public void loadAll(Set<? extends K> keys, boolean replaceExisting, CompletionListener listener) {
-        keys(keys);
+        checks.keys(keys);
         loads.start(keys, replaceExisting, listener);
     }
 
@@ -156,8 +121,8 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public void put(K key, V value) {
         long since = System.nanoTime();
-        key(key);
-        value(value);
+        checks.key(key);
+        checks.value(value);
         if (changes.isBlind()) {
             outside.write(key, value);
             store.set(key, value, deadlines.ofCreation());
@@ -170,7 +135,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public V getAndPut(K key, V value) {
         long since = System.nanoTime();
-        Changes.Done<V> done = changes.put(key(key), value(value));
+        Changes.Done<V> done = changes.put(checks.key(key), checks.value(value));
         statistics.looked(done.old() != null, since);
         statistics.put(done.isDone() ? 1 : 0, since);
         return done.old();
@@ -179,32 +144,16 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public void putAll(Map<? extends K, ? extends V> map) {
         long since = System.nanoTime();
-        check();
-        keys(map.keySet());
-        map.values().forEach(this::value);
-        Map<K, V> all = new HashMap<>(map);
-        CacheException failure = null;
-        if (outside.isWritten()) {
-            Map<K, V> left = new HashMap<>(map);
-            failure = outside.writeAll(left);
-            all.keySet().removeAll(left.keySet());
-        }
-        if (changes.isBlind()) {
-            store.setAll(all, deadlines.ofCreation());
-            statistics.put(all.size(), since);
-        } else {
-            long count = all.entrySet().stream().filter(each -> changes.putQuietly(each.getKey(), each.getValue())).count();
-            statistics.put(count, since);
-        }
-        if (failure != null) {
-            throw failure;
-        }
+        checks.open();
+        checks.keys(map.keySet());
+        map.values().forEach(checks::value);
+        bulk.putAll(map, since);
     }
 
     @Override
     public boolean putIfAbsent(K key, V value) {
         long since = System.nanoTime();
-        boolean done = changes.putIfAbsent(key(key), value(value));
+        boolean done = changes.putIfAbsent(checks.key(key), checks.value(value));
         statistics.looked(!done, since);
         statistics.put(done ? 1 : 0, since);
         return done;
@@ -213,14 +162,14 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public boolean replace(K key, V before, V value) {
         long since = System.nanoTime();
-        key(key);
-        return replaced(changes.replace(key, value(before), value(value)), since);
+        checks.key(key);
+        return replaced(changes.replace(key, checks.value(before), checks.value(value)), since);
     }
 
     @Override
     public boolean replace(K key, V value) {
         long since = System.nanoTime();
-        return replaced(changes.replace(key(key), value(value)), since);
+        return replaced(changes.replace(checks.key(key), checks.value(value)), since);
     }
 
     private boolean replaced(Changes.Done<V> done, long since) {
@@ -232,7 +181,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public V getAndReplace(K key, V value) {
         long since = System.nanoTime();
-        Changes.Done<V> done = changes.replace(key(key), value(value));
+        Changes.Done<V> done = changes.replace(checks.key(key), checks.value(value));
         replaced(done, since);
         return done.old();
     }
@@ -242,7 +191,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public boolean remove(K key) {
         long since = System.nanoTime();
-        boolean done = changes.remove(key(key)).isDone();
+        boolean done = changes.remove(checks.key(key)).isDone();
         statistics.removed(done ? 1 : 0, since);
         return done;
     }
@@ -250,8 +199,8 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public boolean remove(K key, V old) {
         long since = System.nanoTime();
-        key(key);
-        Changes.Done<V> done = changes.remove(key, value(old)::equals);
+        checks.key(key);
+        Changes.Done<V> done = changes.remove(key, checks.value(old)::equals);
         statistics.looked(done.old() != null, since);
         statistics.removed(done.isDone() ? 1 : 0, since);
         return done.isDone();
@@ -260,7 +209,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public V getAndRemove(K key) {
         long since = System.nanoTime();
-        V old = changes.remove(key(key)).old();
+        V old = changes.remove(checks.key(key)).old();
         statistics.looked(old != null, since);
         statistics.removed(old == null ? 0 : 1, since);
         return old;
@@ -269,24 +218,13 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public void removeAll(Set<? extends K> keys) {
         long since = System.nanoTime();
-        keys(keys);
-        List<K> all = new ArrayList<>(keys);
-        CacheException failure = null;
-        if (outside.isWritten() && !keys.isEmpty()) {
-            List<K> left = new ArrayList<>(keys);
-            failure = outside.deleteAll(left);
-            all.removeAll(left);
-        }
-        long count = all.stream().filter(changes::removeQuietly).count();
-        statistics.removed(count, since);
-        if (failure != null) {
-            throw failure;
-        }
+        checks.keys(keys);
+        bulk.removeAll(keys, since);
     }
 
     @Override
     public void removeAll() {
-        check();
+        checks.open();
         if (!outside.isWritten() && events.isEmpty() && !statistics.isOn) {
             clear();
             return;
@@ -298,7 +236,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
 
     @Override
     public void clear() {
-        check();
+        checks.open();
         Store.asked(() -> rows().table().clear());
     }
 
@@ -310,7 +248,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
      * @return how many; -1 if the removal waits for the daemon
      */
     public long removeWhere(String condition, Object... parameters) {
-        check();
+        checks.open();
         return Store.asked(() -> rows().table().removeWhere(condition, parameters));
     }
 
@@ -318,7 +256,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
 
     @Override
     public <T> T invoke(K key, EntryProcessor<K, V, T> processor, Object... arguments) {
-        key(key);
+        checks.key(key);
         Objects.requireNonNull(processor, "the processor");
         return changes.invoke(key, processor, arguments);
     }
@@ -326,24 +264,9 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     @Override
     public <T> Map<K, EntryProcessorResult<T>> invokeAll(
             Set<? extends K> keys, EntryProcessor<K, V, T> processor, Object... arguments) {
-        keys(keys);
+        checks.keys(keys);
         Objects.requireNonNull(processor, "the processor");
-        Map<K, EntryProcessorResult<T>> found = new HashMap<>();
-        for (K key : keys) {
-            try {
-                T result = changes.invoke(key, processor, arguments);
-                if (result != null) {
-                    found.put(key, () -> result);
-                }
-            } catch (RuntimeException why) {
-                EntryProcessorException told =
-                        why instanceof EntryProcessorException each ? each : new EntryProcessorException(why);
-                found.put(key, () -> {
-                    throw told;
-                });
-            }
-        }
-        return found;
+        return bulk.invokeAll(keys, processor, arguments);
     }
 
     // The cache itself.
@@ -368,17 +291,15 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
 
     @Override
     public void close() {
-        synchronized (this) {
-            if (closed) {
-                return;
-            }
-            closed = true;
+        if (!checks.close()) {
+            return;
         }
         loads.close();
         manager.forget(name);
         beans.setStatistics(false, statistics);
         beans.setConfiguration(false, told);
-        List<Object> all = new ArrayList<>(outside.both());
+        List<Object> all = new ArrayList<>(heard);
+        all.addAll(outside.both());
         all.add(policy);
         all.addAll(events.listeners());
         all.forEach(SqlcachedCache::end);
@@ -397,7 +318,7 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
 
     @Override
     public boolean isClosed() {
-        return closed;
+        return checks.isClosed();
     }
 
     @Override
@@ -413,41 +334,41 @@ public final class SqlcachedCache<K, V> implements Cache<K, V> {
     }
 
     void setStatistics(boolean on) {
-        check();
+        checks.open();
         told.setStatisticsEnabled(on);
         statistics.isOn = on;
         beans.setStatistics(on, statistics);
     }
 
     void setManagement(boolean on) {
-        check();
+        checks.open();
         told.setManagementEnabled(on);
         beans.setConfiguration(on, told);
     }
 
     @Override
     public void registerCacheEntryListener(CacheEntryListenerConfiguration<K, V> listener) {
-        check();
+        checks.open();
         told.addCacheEntryListenerConfiguration(listener);
         events.add(listener);
     }
 
     @Override
     public void deregisterCacheEntryListener(CacheEntryListenerConfiguration<K, V> listener) {
-        check();
+        checks.open();
         told.removeCacheEntryListenerConfiguration(listener);
         events.remove(listener);
     }
 
     @Override
     public Iterator<Cache.Entry<K, V>> iterator() {
-        check();
+        checks.open();
         return new Walk<>(this, store, changes, this::visited);
     }
 
     private void visited(Store.Found<K, V> found) {
         long since = System.nanoTime();
-        seen(found);
+        changes.seen(found);
         statistics.looked(true, since);
     }
 

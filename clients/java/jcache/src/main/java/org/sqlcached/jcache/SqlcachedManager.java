@@ -83,6 +83,10 @@ public final class SqlcachedManager implements CacheManager {
             throw new CacheException("the cache " + name + " is there already");
         }
         SqlcachedCache<K, V> cache = new SqlcachedCache<>(this, name, copy(told), rows(name), keys(told));
+        Store.asked(() -> {
+            cache.hear(settings.near(), settings.hears());
+            return null;
+        });
         caches.put(name, cache);
         cache.open();
         return cache;

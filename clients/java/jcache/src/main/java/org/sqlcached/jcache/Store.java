@@ -8,6 +8,7 @@ import javax.cache.CacheException;
 import javax.cache.expiry.Duration;
 import org.sqlcached.client.Item;
 import org.sqlcached.client.KeyType;
+import org.sqlcached.client.Loaded;
 import org.sqlcached.client.Loading;
 import org.sqlcached.client.SqlcachedException;
 import org.sqlcached.client.Table;
@@ -26,6 +27,7 @@ final class Store<K, V> {
     private final Table table;
     private final KeyType<K> keys;
     private final Events<K, V> events;
+    private final Told told = new Told();
 
     Store(Loading rows, KeyType<K> keys, Events<K, V> events) {
         this.rows = rows;
@@ -47,6 +49,10 @@ final class Store<K, V> {
         return rows;
     }
 
+    Told told() {
+        return told;
+    }
+
     KeyType<K> keys() {
         return keys;
     }
@@ -66,7 +72,8 @@ final class Store<K, V> {
     Found<K, V> read(K key) {
         String text = asked(() -> keys.text(key));
         try {
-            return found(key, text, table.get(text));
+            Loaded loaded = rows.read(text);
+            return found(key, text, loaded.item(), loaded.value());
         } catch (UnavailableException why) {
             rows.warn(why);
             return new Found<>(key, text, null, null);
@@ -76,9 +83,9 @@ final class Store<K, V> {
     }
 
     /** Values that are there, by one round trip for each 200 keys. */
-    Map<String, Item> readAll(List<String> texts) {
+    Map<String, Loaded> readAll(List<String> texts) {
         try {
-            return table.getAll(texts);
+            return rows.readAll(texts);
         } catch (UnavailableException why) {
             rows.warn(why);
             return Map.of();
@@ -87,20 +94,25 @@ final class Store<K, V> {
         }
     }
 
-    /** A row with its value. One whose time is over is removed, and that is told. */
-    @SuppressWarnings("unchecked")
+    /** A row with its value. */
     Found<K, V> found(K key, String text, Item item) {
         if (item == null || !item.isFresh()) {
             return new Found<>(key, text, item, null);
         }
-        V value = (V) rows.value(text, item);
+        return found(key, text, item, rows.value(text, item));
+    }
+
+    /** What was read. A value whose time is over is removed, and that is told. */
+    @SuppressWarnings("unchecked")
+    Found<K, V> found(K key, String text, Item item, Object loaded) {
+        V value = (V) loaded;
         if (value == null) {
             return new Found<>(key, text, null, null);
         }
         if (!Deadlines.isExpired(item.flags())) {
             return new Found<>(key, text, item, value);
         }
-        if (asked(() -> table.delete(text, item.cas()))) {
+        if (asked(() -> deleted(text, item))) {
             events.expired(key, value);
         }
         return new Found<>(key, text, null, null);
@@ -148,14 +160,22 @@ final class Store<K, V> {
         Item item = found.item();
         if (duration == null && !Deadlines.isExact(item.flags())) {
             Write plain = rows.write(found.text(), value, Write.FOREVER, List.of());
-            return table.replaceKeeping(found.text(), plain.data(), plain.flags(), item.cas());
+            return told.writing(plain, () -> table.replaceKeeping(found.text(), plain.data(), plain.flags(), item.cas()));
         }
         Write row = row(found.text(), value, duration == null ? Deadlines.rest(item.flags()) : duration);
-        return table.set(item == null ? row.mode(Write.Mode.ADD) : row.ifVersion(item.cas()));
+        return stored(item == null ? row.mode(Write.Mode.ADD) : row.ifVersion(item.cas()));
+    }
+
+    private boolean stored(Write row) {
+        return told.writing(row, () -> table.set(row));
     }
 
     boolean delete(Found<K, V> found) {
-        return table.delete(found.text(), found.item().cas());
+        return deleted(found.text(), found.item());
+    }
+
+    private boolean deleted(String text, Item item) {
+        return told.removing(text, () -> table.delete(text, item.cas()));
     }
 
     /** Gives a value that was read a new deadline. If another client was faster, it has given one. */
@@ -167,13 +187,13 @@ final class Store<K, V> {
             Item item = found.item();
             int flags = Deadlines.flags(item.flags(), duration);
             if (duration.isZero()) {
-                return table.delete(found.text(), item.cas());
+                return delete(found);
             }
             if (!Deadlines.isExact(flags) && !Deadlines.isExact(item.flags())) {
                 return table.touch(found.text(), Deadlines.seconds(duration));
             }
             Write row = Write.of(found.text(), item.data(), flags, Deadlines.seconds(duration));
-            return table.set(row.ifVersion(item.cas()));
+            return stored(row.ifVersion(item.cas()));
         });
     }
 
@@ -190,12 +210,13 @@ final class Store<K, V> {
 
     /** Fills a place; whether nobody removed it since. */
     boolean fill(K key, V value, Duration duration, long cas) {
-        return asked(() -> table.set(row(keys.text(key), value, duration).ifVersion(cas)));
+        return asked(() -> stored(row(keys.text(key), value, duration).ifVersion(cas)));
     }
 
     void giveUp(K key, long cas) {
         try {
-            table.delete(keys.text(key), cas);
+            String text = keys.text(key);
+            told.removing(text, () -> table.delete(text, cas));
         } catch (SqlcachedException why) {
             rows.warn(why);
         }

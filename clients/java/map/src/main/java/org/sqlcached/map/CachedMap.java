@@ -17,6 +17,7 @@ import org.sqlcached.client.Definition;
 import org.sqlcached.client.Item;
 import org.sqlcached.client.KeyType;
 import org.sqlcached.client.Loading;
+import org.sqlcached.client.Near;
 import org.sqlcached.client.Row;
 import org.sqlcached.client.SqlcachedException;
 import org.sqlcached.client.Table;
@@ -69,6 +70,18 @@ public final class CachedMap<K, V> extends AbstractMap<K, V> implements Concurre
         return new CachedMap<>(rows, KeyType.strings(), Write.OF_TABLE);
     }
 
+    /**
+     * Keeps copies of values in this process. {@code get}, {@code getAll} and {@code computeIfAbsent} read them; changes of
+     * a value do not.
+     *
+     * @param options how many copies, and for how long they are used when the daemon is not heard
+     * @return this map
+     */
+    public CachedMap<K, V> near(Near options) {
+        rows.near(options);
+        return this;
+    }
+
     /** @return the table and its values, for tags and leases */
     public Loading rows() {
         return rows;
@@ -88,13 +101,14 @@ public final class CachedMap<K, V> extends AbstractMap<K, V> implements Concurre
     // Reading.
 
     @Override
+    @SuppressWarnings("unchecked")
     public V get(Object key) {
         String text = text(key);
         if (text == null) {
             return null;
         }
         try {
-            return value(text, table.get(text));
+            return (V) rows.get(text);
         } catch (UnavailableException why) {
             rows.warn(why);
             return null;
@@ -111,17 +125,13 @@ public final class CachedMap<K, V> extends AbstractMap<K, V> implements Concurre
      * @param wanted keys
      * @return those that are there, in one round trip for each 200 keys
      */
+    @SuppressWarnings("unchecked")
     public Map<K, V> getAll(Collection<? extends K> wanted) {
         Map<String, K> texts = new LinkedHashMap<>();
         wanted.forEach(key -> texts.put(keys.text(Objects.requireNonNull(key)), key));
         Map<K, V> found = new HashMap<>();
         try {
-            table.getAll(texts.keySet()).forEach((text, item) -> {
-                V value = value(text, item);
-                if (value != null) {
-                    found.put(texts.get(text), value);
-                }
-            });
+            rows.readAll(texts.keySet()).forEach((text, loaded) -> found.put(texts.get(text), (V) loaded.value()));
         } catch (UnavailableException why) {
             rows.warn(why);
         }

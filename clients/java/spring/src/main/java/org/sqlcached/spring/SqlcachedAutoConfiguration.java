@@ -10,6 +10,7 @@ import org.springframework.boot.context.properties.EnableConfigurationProperties
 import org.springframework.cache.CacheManager;
 import org.springframework.context.annotation.Bean;
 import org.sqlcached.client.Client;
+import org.sqlcached.client.Near;
 import org.sqlcached.client.Options;
 import org.sqlcached.client.Values;
 
@@ -57,6 +58,7 @@ public class SqlcachedAutoConfiguration {
     SqlcachedCacheManager cacheManager(
             Client client, Values values, SqlcachedProperties properties, ObjectProvider<Tagger> tagger) {
         Tagger none = (cache, key, value) -> List.of();
-        return new SqlcachedCacheManager(client, values, properties::table, tagger.getIfAvailable(() -> none));
+        Near near = Near.named(properties::option);
+        return new SqlcachedCacheManager(client, values, properties::table, tagger.getIfAvailable(() -> none), near);
     }
 }

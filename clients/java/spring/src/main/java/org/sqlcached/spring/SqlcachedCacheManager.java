@@ -9,6 +9,7 @@ import org.springframework.cache.CacheManager;
 import org.sqlcached.client.Client;
 import org.sqlcached.client.Definition;
 import org.sqlcached.client.Loading;
+import org.sqlcached.client.Near;
 import org.sqlcached.client.Table;
 import org.sqlcached.client.Values;
 
@@ -18,6 +19,7 @@ public final class SqlcachedCacheManager implements CacheManager {
     private final Values values;
     private final Function<String, ? extends Map<String, ?>> options;
     private final Tagger tagger;
+    private final Near near;
     private final Map<String, TaggedCache> caches = new ConcurrentHashMap<>();
 
     /**
@@ -25,13 +27,15 @@ public final class SqlcachedCacheManager implements CacheManager {
      * @param values how values become bytes
      * @param options of each cache's table, such as {@code ttl}
      * @param tagger which tags values get
+     * @param near how copies of each cache's values are kept in this JVM; null: none are
      */
     public SqlcachedCacheManager(
-            Client client, Values values, Function<String, ? extends Map<String, ?>> options, Tagger tagger) {
+            Client client, Values values, Function<String, ? extends Map<String, ?>> options, Tagger tagger, Near near) {
         this.client = client;
         this.values = values;
         this.options = options;
         this.tagger = tagger;
+        this.near = near;
     }
 
     @Override
@@ -41,7 +45,11 @@ public final class SqlcachedCacheManager implements CacheManager {
 
     private TaggedCache made(String name) {
         Table table = new Table(client, new Definition(Definition.nameOf(name), options.apply(name)));
-        return new TaggedCache(name, new Loading(table, values), tagger);
+        Loading rows = new Loading(table, values);
+        if (near != null) {
+            rows.near(near);
+        }
+        return new TaggedCache(name, rows, tagger);
     }
 
     @Override

@@ -8,14 +8,20 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 /**
  * The settings under {@code sqlcached}.
  *
- * @param location {@code host:port}, or the path of a Unix socket
+ * @param location host:port, or the path of a Unix socket
  * @param user the role, if the daemon asks for one
  * @param password its password
- * @param tls {@code true}: TLS with the system's context
+ * @param tls true: TLS with the system's context
  * @param timeout seconds of a call
  * @param connectTimeout seconds of a connection's opening
  * @param connections how many connections there are at most
  * @param onFailure what becomes of an invalidation that cannot be sent: suspend, raise, log
+ * @param sqlLocation where the daemon listens for PostgreSQL's clients, by whose protocol it announces changes; else on the
+ *     port that it says itself, at the same host
+ * @param sharedMemory true, or the C library's path: tables are read in the daemon's shared memory
+ * @param near how many copies of values of each cache this JVM keeps; none without it
+ * @param nearStaleness seconds for which copies are used when the daemon is not heard
+ * @param nearShared true: all readers of a copy get the same object, and never change it
  * @param classes patterns of further classes that may be made of what a cache has
  * @param tables options of the caches' tables, by the cache's name
  * @param sessions the table of the sessions
@@ -30,6 +36,11 @@ public record SqlcachedProperties(
         String connectTimeout,
         String connections,
         String onFailure,
+        String sqlLocation,
+        String sharedMemory,
+        String near,
+        String nearStaleness,
+        String nearShared,
         List<String> classes,
         Map<String, Map<String, String>> tables,
         String sessions) {
@@ -45,6 +56,11 @@ public record SqlcachedProperties(
         all.put("connect_timeout", connectTimeout);
         all.put("connections", connections);
         all.put("on_failure", onFailure);
+        all.put("sql_location", sqlLocation);
+        all.put("shared_memory", sharedMemory);
+        all.put("near", near);
+        all.put("near_staleness", nearStaleness);
+        all.put("near_shared", nearShared);
         return all.get(name);
     }
 
