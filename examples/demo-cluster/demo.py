@@ -11,11 +11,14 @@ import os
 import signal
 import sys
 import tempfile
+from pathlib import Path
 
 import servers
 from cluster import Cluster
 from shop import Shop
 from web import Server
+
+HERE = Path(__file__).resolve().parent
 
 #: The page's port, if it is free.
 PORT = 8080
@@ -29,11 +32,11 @@ NATS = "make tools installs it, and https://nats.io/download has it"
 def listen(wanted: int | None, cluster: Cluster) -> Server:
     """At the port that was asked for; else at the usual one, or at any if that is taken."""
     try:
-        return Server(PORT if wanted is None else wanted, cluster)
+        return Server(PORT if wanted is None else wanted, HERE, cluster.state, cluster.actions())
     except OSError as why:
         if wanted is not None:
             sys.exit(f"port {wanted}: {why.strerror}; choose another one with --port")
-        return Server(0, cluster)
+        return Server(0, HERE, cluster.state, cluster.actions())
 
 
 def be_quiet() -> None:

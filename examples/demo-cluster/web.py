@@ -1,13 +1,11 @@
-"""The demo's page, on loopback, without any file or request from elsewhere."""
+"""A demo's page, on loopback, without any file or request from elsewhere."""
 
 from __future__ import annotations
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Callable
-
-from cluster import PRODUCTS, Cluster
+from typing import Callable, Dict
 
 #: The largest body of a request, in bytes: a few words as JSON.
 BODY_MAX = 4096
@@ -16,16 +14,12 @@ FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'"
 
+#: What buttons want: paths, and what is done with the body of a request. A ValueError is the answer 400.
+Actions = Dict[str, Callable[[dict], object]]
 
-def handler(cluster: Cluster, port: Callable[[], int]) -> type[BaseHTTPRequestHandler]:
+
+def handler(folder: Path, state: Callable[[], dict], actions: Actions, port: Callable[[], int]) -> type[BaseHTTPRequestHandler]:
     """What answers requests. Other web pages cannot post here, nor read the answers under another name."""
-
-    actions: dict[str, Callable[[dict], object]] = {
-        "/edit": lambda body: cluster.edit(_product(int(body["product"]))),
-        "/load": lambda body: cluster.set_load(bool(body["on"])),
-        "/editing": lambda body: cluster.set_editing(bool(body["on"])),
-        "/fail": lambda body: cluster.fail(str(body["name"]), str(body["how"])),
-    }
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -50,10 +44,10 @@ def handler(cluster: Cluster, port: Callable[[], int]) -> type[BaseHTTPRequestHa
             if not self._ours():
                 return self._answer(403, "text/plain", "another host's name")
             if self.path in FILES:
-                file = Path(__file__).with_name(FILES[self.path])
+                file = folder / FILES[self.path]
                 return self._answer(200, TYPES[file.suffix], file.read_text())
             if self.path == "/state":
-                return self._answer(200, "application/json", json.dumps(cluster.state()))
+                return self._answer(200, "application/json", json.dumps(state()))
             return self._answer(404, "text/plain", "no such page")
 
         def do_POST(self) -> None:
@@ -70,16 +64,10 @@ def handler(cluster: Cluster, port: Callable[[], int]) -> type[BaseHTTPRequestHa
     return Handler
 
 
-def _product(number: int) -> int:
-    if not 1 <= number <= PRODUCTS:
-        raise ValueError(number)
-    return number
-
-
 class Server(ThreadingHTTPServer):
-    """On loopback only."""
+    """On loopback only, with the page of this folder."""
 
     daemon_threads = True
 
-    def __init__(self, port: int, cluster: Cluster) -> None:
-        super().__init__(("127.0.0.1", port), handler(cluster, lambda: self.server_port))
+    def __init__(self, port: int, folder: Path, state: Callable[[], dict], actions: Actions) -> None:
+        super().__init__(("127.0.0.1", port), handler(folder, state, actions, lambda: self.server_port))

@@ -5,6 +5,7 @@ pub mod arena;
 pub mod binary;
 pub mod definitions;
 pub mod dialogue;
+pub mod forward;
 pub mod grammar;
 pub mod harness;
 pub mod login;

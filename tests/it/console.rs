@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::daemon::{Daemon, PROGRAM, free_port};
+use crate::daemon::{Daemon, PROGRAM, free_port, run};
 use crate::skipped;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -14,12 +14,28 @@ const CANARY: &str = "<img src=x onerror=document.title='taken'>";
 /// Another name of this kind.
 const SCRIPT: &str = "<script>document.title='taken'</script>";
 
-#[test]
-fn the_console_in_a_browser() {
+/// A program in Chromium, and the console that it looks at; `None`: there is no Chromium.
+fn browser(script: &str, port: u16) -> Option<Command> {
     let packages = Path::new(ROOT).join("target/drivers/console/node_modules");
     if !packages.is_dir() || !Path::new("/usr/bin/chromium").exists() {
-        return skipped("Chromium or playwright-core is not installed; make tools does it");
+        skipped("Chromium or playwright-core is not installed; make tools does it");
+        return None;
     }
+    let mut node = Command::new("node");
+    node.arg(Path::new(ROOT).join("tests/drivers/console").join(script)).env("NODE_PATH", packages);
+    node.env("CONSOLE_URL", format!("http://127.0.0.1:{port}/"));
+    Some(node)
+}
+
+/// The console shows sections, with these words in their tables: see `tests/drivers/console/shows.js`.
+pub(crate) fn shows(port: u16, sections: &[&str]) {
+    let Some(mut browser) = browser("shows.js", port) else { return };
+    let (code, out, error) = run(browser.args(sections));
+    assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
+}
+
+#[test]
+fn the_console_in_a_browser() {
     let port = free_port();
     let flags = ["--http-port", &port.to_string(), "--log-min-duration-statement", "0"];
     let flags = [&flags[..], &["--log-parameter-max-length", "200"]].concat();
@@ -40,15 +56,13 @@ fn the_console_in_a_browser() {
     let port_flag = port.to_string();
     let starts = [PROGRAM, "-p", "-1", "-s", "none", "--arena", "none", "--sql-port", "0"];
     let starts = json!([&starts[..], &["--http-port", &port_flag]].concat());
-    let output = Command::new("node")
-        .arg(Path::new(ROOT).join("tests/drivers/console/console.js"))
-        .env("NODE_PATH", packages)
-        .env("CONSOLE_URL", format!("http://127.0.0.1:{port}/"))
+    let Some(mut browser) = browser("console.js", port) else { return };
+    let output = browser
         .env("CONSOLE_DAEMON", daemon.pid().to_string())
         .env("CONSOLE_STARTS", starts.to_string())
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{}{}", text(&output.stderr), text(&output.stdout));
     assert!(text(&output.stdout).contains(" checks"), "{}", text(&output.stdout));
 }

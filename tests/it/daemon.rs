@@ -16,6 +16,25 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_sqlcached");
 /// A start takes milliseconds; a loaded machine may need more.
 const START_PATIENCE: Duration = Duration::from_mins(1);
 
+/// Sends a signal to a process. One that is to stop has stopped: its threads may go on for a while after the signal.
+pub(crate) fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap().success());
+    let end = Instant::now() + START_PATIENCE;
+    while name == "STOP" && !is_stopped(pid) {
+        assert!(Instant::now() < end, "{pid} does not stop");
+        std::thread::yield_now();
+    }
+}
+
+/// All threads of a process have stopped or ended.
+fn is_stopped(pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(|thread| {
+        let status = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The state follows the name, which is in parentheses and may hold some of its own.
+        status.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['T', 't', 'Z', 'X']))
+    })
+}
+
 /// A directory that goes with its owner. In shared memory, as the daemon's own are.
 #[derive(Debug)]
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -128,8 +147,7 @@ impl Daemon {
 
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status().unwrap();
-        assert!(status.success());
+        signal(self.pid(), name);
     }
 
     /// Ends the process between any two instructions.

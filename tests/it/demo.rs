@@ -1,6 +1,6 @@
 //! `make demo`: the shop on memcached and on the daemon, in Debian's Chromium (`tests/drivers/demo/demo.js`). Figures
-//! that the browser shows are those that were counted, and nobody sees an old price. And `make demo-source` and
-//! `make demo-cluster`.
+//! that the browser shows are those that were counted, and nobody sees an old price. And `make demo-source`,
+//! `make demo-cluster` and `make demo-forward`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -79,11 +79,21 @@ fn the_demo_of_three_caches_in_a_browser() {
     browse(demo, &["--rate", "10"], "cluster.js", "8 checks\n");
 }
 
+/// A shop in Django beside itself: once at its PostgreSQL, once with the port of the cache. Both show the same after
+/// edits by psql, and the page says of each statement what became of it.
+#[test]
+fn the_demo_of_forwarding_in_a_browser() {
+    let demo = "examples/demo-forward/demo.py";
+    assert_eq!(run(&mut program(demo, &["--check"])).0, Some(0));
+    browse(demo, &["--sales", "2000"], "forward.js", "6 checks\n");
+}
+
 /// Ctrl-C goes to every program of the terminal: the servers ended first, and the demos' threads and psql printed a
 /// traceback each.
 #[test]
 fn ctrl_c_ends_the_demos_with_a_line() {
-    for path in ["examples/demo/demo.py", "examples/demo-source/demo.py", "examples/demo-cluster/demo.py"] {
+    for demo in ["demo", "demo-source", "demo-cluster", "demo-forward"] {
+        let path = &*format!("examples/{demo}/demo.py");
         let mut demo = program(path, &["--program", PROGRAM]);
         demo.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut demo = Demo(demo.spawn().unwrap());

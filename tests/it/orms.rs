@@ -1,5 +1,6 @@
 //! ORMs and migration tools, unchanged, at the PostgreSQL listener; and the same suites at a PostgreSQL, so that what
-//! they expect is what PostgreSQL does. `tests/orms/README.md` says what a suite is.
+//! they expect is what PostgreSQL does, and at one behind a daemon that forwards to it and keeps answers.
+//! `tests/orms/README.md` says what a suite is.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,6 +11,8 @@ use crate::drivers::place::SqlDaemon;
 use crate::drivers::postgresql::PostgreSql;
 use crate::drivers::suite::{Line, Suite, build_once, built, fetched, go_build_in, python_script, root};
 use crate::drivers::{expected, report};
+use crate::forwarding::{SETTINGS, in_front_of};
+use crate::sources::psql;
 
 /// Steps that PostgreSQL takes and that fail here, with the reason: `suite | step | reason`. The list may only shrink:
 /// a step of it that succeeds fails the test until its line is taken away.
@@ -79,23 +82,52 @@ fn postgresql() -> Arc<PostgreSql> {
     static SHARED: Mutex<Weak<PostgreSql>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     shared.upgrade().unwrap_or_else(|| {
-        let server = Arc::new(PostgreSql::start());
+        let server = Arc::new(PostgreSql::start_with(SETTINGS));
         *shared = Arc::downgrade(&server);
         server
     })
 }
 
-/// Runs the suite of this name at a PostgreSQL, which must take every step, and at a daemon of its own.
+/// Runs the suite of this name at a PostgreSQL, which must take every step, through a daemon that keeps its answers,
+/// and at a daemon of its own.
 fn compared(name: &str) {
     let suite = SUITES.iter().find(|suite| suite.name == name).unwrap();
     let server = postgresql();
     let there = Instant::now();
     report(name, &suite.run(&server.database(suite.name)));
+    let through = Instant::now();
+    forwarded(suite, &server);
     let here = Instant::now();
     let daemon = SqlDaemon::start(&[]);
     let lines = suite.run(&daemon.place);
-    said(name, &lines, (here - there).as_secs_f64(), here.elapsed().as_secs_f64());
+    said(name, &lines, (through - there).as_secs_f64(), here.elapsed().as_secs_f64());
     report(name, &expected(MISSING, name, lines));
+}
+
+/// A published table without a primary key takes no UPDATE and no DELETE: PostgreSQL wants an identity of each row.
+const IDENTITIES: &str = "
+    CREATE PUBLICATION cache FOR ALL TABLES;
+    CREATE SCHEMA aside;
+    CREATE FUNCTION aside.identify() RETURNS event_trigger LANGUAGE plpgsql AS $$
+    DECLARE one regclass;
+    BEGIN
+        FOR one IN SELECT c.oid FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid
+            WHERE d.classid = 'pg_class'::regclass AND relkind IN ('r', 'p') AND relpersistence = 'p'
+            AND relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)
+        LOOP
+            EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', one);
+        END LOOP;
+    END $$;
+    CREATE EVENT TRIGGER identify ON ddl_command_end EXECUTE FUNCTION aside.identify()";
+
+/// Runs a suite at a database of the server behind a daemon, which must take every step, too.
+fn forwarded(suite: &Suite, server: &PostgreSql) {
+    // As long as the test: a place has a name that is known when it is compiled.
+    let direct = server.database(Box::leak(format!("{}_behind", suite.name).into_boxed_str()));
+    psql(&direct, IDENTITIES);
+    let (daemon, through) = in_front_of(&direct, "cache 'auto'", &[]);
+    report(suite.name, &suite.run(&through));
+    drop(daemon);
 }
 
 /// One line with the figures of a suite, also for `make test-orms`.

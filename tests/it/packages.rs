@@ -39,6 +39,26 @@ fn build(revision: &str, into: &Path) {
     succeed(xtask.arg(into).current_dir(root()));
 }
 
+/// Builds a release with the daemon for this machine.
+fn release(into: &Path) {
+    let mut xtask = Command::new(env!("CARGO"));
+    xtask.args([
+        "xtask",
+        "release",
+        env!("CARGO_PKG_VERSION"),
+        "--untagged",
+        "--debug",
+        "--program",
+        PROGRAM,
+    ]);
+    succeed(xtask.args(["--only", machine()]).arg(into).current_dir(root()));
+}
+
+/// Debian's name of this machine.
+fn machine() -> &'static str {
+    if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }
+}
+
 /// The package in the folder whose file name ends so.
 fn package(folder: &Path, end: &str) -> PathBuf {
     let mut paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -67,19 +87,25 @@ fn mounting(program: &Path) -> Command {
 fn the_packages_of_the_daemon_work() {
     let folder = Folder::new();
     let (first, second) = (folder.0.join("1"), folder.0.join("2"));
-    build("1", &first);
+    release(&first);
     build("2", &second);
     let old = package(&first, ".deb");
     lintian_is_content(&old);
+    the_installer_takes_the_archive(&first, &folder);
+    the_installer_refuses(&first, &folder);
+    the_crates_are_listed(&first);
     the_archive_runs(&package(&first, ".tar.gz"), &folder);
     if !may_mount() {
         return skipped("no mounts are allowed here: the Debian package and the image were built, not run");
     }
     the_image_runs(&package(&first, "-oci.tar"), &folder);
     // systemd boots there, so this is a start by systemd, with all that the unit forbids.
-    let said = succeed(
-        mounting(&script("machine.sh")).arg(script("service.sh")).args([old, package(&second, ".deb")]),
-    );
+    let said = succeed(mounting(&script("machine.sh")).arg(script("service.sh")).args([
+        old,
+        package(&second, ".deb"),
+        first.join("install.sh"),
+        first.join("SHA256SUMS"),
+    ]));
     assert!(said.ends_with("every step was taken\n"), "{said}");
 }
 
@@ -89,6 +115,89 @@ fn lintian_is_content(package: &Path) {
     lintian.args(["--no-cfg", "--allow-root", "--fail-on", "error,warning"]);
     let said = succeed(lintian.arg(package));
     assert_eq!(said, "");
+}
+
+/// The installer of a release, at a server that has its files.
+fn install(release: &Path, prefix: &Path, path: Option<&Path>) -> (Option<i32>, String) {
+    let _ = fs::remove_dir_all(prefix);
+    let mut installer = Command::new("sh");
+    installer.arg(release.join("install.sh")).arg("--from").arg(format!("file://{}", release.display()));
+    if let Some(path) = path {
+        installer.env("PATH", format!("{}:{}", path.display(), std::env::var("PATH").unwrap()));
+    }
+    let (code, out, error) = run(installer.arg("--prefix").arg(prefix));
+    (code, out + &error)
+}
+
+fn the_installer_takes_the_archive(release: &Path, folder: &Folder) {
+    let port = free_port();
+    let mut server = Command::new("python3");
+    server.args(["-m", "http.server", "--bind", "127.0.0.1", "--directory"]).arg(release);
+    let mut server = server.arg(port.to_string()).stderr(Stdio::null()).spawn().unwrap();
+    let begin = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begin.elapsed() < PATIENCE, "python3 -m http.server does not serve");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let prefix = folder.0.join("installed");
+    let mut installer = Command::new("sh");
+    installer.arg(release.join("install.sh")).args(["--from", &format!("http://127.0.0.1:{port}/")]);
+    let (code, out, error) = run(installer.arg("--prefix").arg(&prefix));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(code, Some(0), "{out}{error}");
+    let version = succeed(Command::new(prefix.join("bin/sqlcached")).arg("--version"));
+    let last = [
+        "install.sh: its checksum is that of the release".to_owned(),
+        format!("install.sh: installed {} in {}", version.trim(), prefix.display()),
+        format!("install.sh: start it: {}/bin/sqlcached", prefix.display()),
+    ];
+    assert_eq!(out.lines().skip(1).collect::<Vec<_>>(), last);
+}
+
+/// What it does not know it refuses, and installs nothing.
+fn the_installer_refuses(release: &Path, folder: &Folder) {
+    let prefix = folder.0.join("refused");
+    let uname = folder.0.join("uname");
+    for (system, machine, why) in [
+        ("Darwin", "arm64", "sqlcached runs on Linux; this is Darwin"),
+        ("Linux", "riscv64", "there are files for x86_64 and aarch64; this is riscv64"),
+        // This release was built for the other one only.
+        ("Linux", if machine() == "arm64" { "x86_64" } else { "aarch64" }, "has no file for"),
+    ] {
+        fs::create_dir_all(&uname).unwrap();
+        let text = format!("#!/bin/sh\ncase $1 in -s) echo {system} ;; -m) echo {machine} ;; esac\n");
+        fs::write(uname.join("uname"), text).unwrap();
+        succeed(Command::new("chmod").arg("+x").arg(uname.join("uname")));
+        let (code, said) = install(release, &prefix, Some(&uname));
+        assert!(code == Some(1) && said.contains(why), "{code:?} {said}");
+        assert!(!prefix.exists());
+    }
+    // A file that was changed on its way.
+    let other = folder.0.join("other");
+    succeed(Command::new("cp").arg("-r").arg(release).arg(&other));
+    let archive = package(&other, ".tar.gz");
+    fs::write(&archive, [&fs::read(&archive).unwrap()[..], b"x"].concat()).unwrap();
+    let (code, said) = install(&other, &prefix, None);
+    assert!(
+        code == Some(1) && said.contains("has another checksum than the release says"),
+        "{code:?} {said}"
+    );
+    assert!(!prefix.exists());
+    let (code, said) = install(&folder.0.join("nowhere"), &prefix, None);
+    assert!(code == Some(1) || code == Some(2), "{code:?} {said}");
+}
+
+/// Each crate that is linked, once; and what is released has notes.
+fn the_crates_are_listed(release: &Path) {
+    let list = fs::read_to_string(package(release, ".cdx.json")).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let components = list["components"].as_array().unwrap();
+    assert!(components.iter().any(|component| component["name"] == "rustls"), "{list}");
+    let names: std::collections::BTreeSet<_> =
+        components.iter().map(|component| component["purl"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), components.len());
+    assert!(fs::read_to_string(release.join("NOTES.md")).unwrap().contains("memcached's protocol"));
 }
 
 fn the_archive_runs(archive: &Path, folder: &Folder) {

@@ -27,6 +27,7 @@ fn it_prints_text_for_pipes_and_says_when_nobody_answers() {
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     assert!(text.contains("hit ratio") && text.contains("of 64 MB"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("frag ")), "{text}");
+    assert!(text.contains("HOT KEY OF"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
     drop(daemon);
     let said = top(port, &["--once"]).output().unwrap();

@@ -28,6 +28,8 @@ const MEMORY: Geometry = Geometry { memory_bytes: 6 << 20 };
 const ARENAS: u64 = 4;
 /// Reads of the run in CI.
 const READS: u64 = 4_000_000;
+/// How often the wanted reads are made until an eighth of them has hit.
+const READS_MAX: u64 = 100;
 const READERS: usize = 3;
 /// Reads between two notes of how many there were.
 const BATCH: u64 = 2_048;
@@ -381,6 +383,12 @@ fn counted(folder: &Path) -> [u64; 3] {
     sums
 }
 
+/// Lookups of rows that are not there say little: a slow machine's readers may be ahead of its writer.
+fn enough([reads, hits, _]: [u64; 3], wanted: u64) -> bool {
+    assert!(reads < wanted * READS_MAX, "hardly a key is there: {hits} of {reads} lookups hit");
+    reads >= wanted && hits >= wanted / 8
+}
+
 /// One arena's life. Gives back reads, hits, busy, and how many processes were killed.
 fn torture(round: u64, reads: u64, random: &mut fastrand::Rng) -> ([u64; 3], u64) {
     let folder = Folder::new(&format!("torture-{round}"));
@@ -394,7 +402,7 @@ fn torture(round: u64, reads: u64, random: &mut fastrand::Rng) -> ([u64; 3], u64
         })
         .collect();
     let mut kills = 0;
-    while counted(&folder.0)[0] < reads {
+    while !enough(counted(&folder.0), reads) {
         // What is paced here is how often something happens to the others, not what they do.
         std::thread::sleep(Duration::from_millis(random.u64(2..60)));
         life += 1;
@@ -440,7 +448,6 @@ fn readers_of_other_processes_see_whole_and_current_rows() {
     }
     let [reads, hits, busy] = sums;
     println!("{reads} reads, {hits} hits, {busy} busy, {kills} processes killed; none torn, none too old");
-    assert!(hits > reads / 10, "many keys are there: {hits} of {reads}");
 }
 
 /// Lookups of the run in CI over a file whose words are flipped meanwhile.

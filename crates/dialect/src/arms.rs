@@ -9,7 +9,7 @@ use store::scalar;
 
 use super::out::{Form, Out, call};
 use super::scope::Relation;
-use super::{Item, Step, Stop, Translator, numeric};
+use super::{Item, Step, Stop, Translator, moments, numeric, types};
 
 /// Arms of types that have nothing in common.
 const MISMATCH: &str = "42804";
@@ -60,10 +60,20 @@ impl<'a> Translator<'a, '_> {
         Err(Stop::Again(begin, wanted))
     }
 
-    /// Refuses numbers beside texts in a column of the query under way, which begins here.
+    /// Refuses values of several types in a column of the query under way, which begins here.
     pub(super) fn check_match(&self, what: &str, begin: Option<Token<'a>>) -> Step<()> {
         let mut items = self.queries.last().and_then(Option::as_ref).into_iter().flatten();
-        let Some((one, other)) = items.find_map(|item| item.unmatched) else { return Ok(()) };
+        self.refuse_mismatch(what, items.find_map(|item| item.unmatched), begin)
+    }
+
+    /// Refuses values of several types of which no column or result may have both.
+    pub(super) fn refuse_mismatch(
+        &self,
+        what: &str,
+        types: Option<(SqlType, SqlType)>,
+        begin: Option<Token<'a>>,
+    ) -> Step<()> {
+        let Some((one, other)) = types else { return Ok(()) };
         let (one, other) = (one.sql_name(), other.sql_name());
         let message = format!("{what} types {one} and {other} cannot be matched");
         Err(self.error_at(begin, MISMATCH, message))
@@ -98,6 +108,7 @@ impl<'a> Translator<'a, '_> {
         let wanted = |item: &Item| match item.typed {
             _ if item.digits.must_be_texts(is_table) => Some(SqlType::Numeric),
             Some(ty) if item.open && (scalar::has_form(ty) || ty.is_number()) => Some(ty),
+            Some(ty) if item.widens => Some(ty),
             _ => None,
         };
         let items = self.queries.last().and_then(Option::as_ref);
@@ -130,6 +141,9 @@ impl<'a> Translator<'a, '_> {
                 let mut literal = column;
                 self.suggest(&mut literal, ty)?;
                 literal
+            }
+            (Some(ty), _) if column.ty.is_some_and(|own| types::widens(own, ty)) => {
+                moments::widened(column, ty)
             }
             (Some(SqlType::Numeric), _) => numeric::settled(call("numeric_of", [numeric::exact(column)])),
             _ => return Ok(column),

@@ -10,7 +10,7 @@ use super::binding::Binding;
 use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call, served_call};
 use super::structures::array_part;
-use super::{Step, Translator, numeric, types};
+use super::{Step, Translator, moments, numeric, types};
 use sqltext::error::state;
 
 impl<'a> Translator<'a, '_> {
@@ -51,9 +51,9 @@ impl<'a> Translator<'a, '_> {
         if let Form::Array(parts) = &*list.form
             && !parts.is_empty()
         {
-            return self.among(left, parts.clone(), negated, from);
+            return self.among(left, operator, parts.clone(), negated);
         }
-        if is_numeric(&list) {
+        if compares_decimals(&left, &list) {
             return self.compared_with_each(
                 &left,
                 list,
@@ -104,18 +104,8 @@ impl<'a> Translator<'a, '_> {
 
     /// Refuses elements that no operator compares with the other side.
     fn check_elements(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Step<()> {
-        let fit = |ours: SqlType, theirs: SqlType| {
-            let both = |is: fn(SqlType) -> bool| is(ours) && is(theirs);
-            ours == theirs
-                || both(types::is_text)
-                || both(|ty| ty.is_number() || ty == SqlType::Oid)
-                || types::widens(ours, theirs)
-                || types::widens(theirs, ours)
-        };
-        // Of types that are no numbers and texts SQLite compares what is written.
-        let known = |ty: SqlType| types::is_text(ty) || ty.is_number();
         match (left.ty, right.ty) {
-            (Some(ours), Some(theirs)) if known(ours) && known(theirs) && !fit(ours, theirs) => {
+            (Some(ours), Some(theirs)) if types::have_no_type(ours, theirs) => {
                 Err(self.no_operator(left, operator, right))
             }
             _ => Ok(()),
@@ -124,11 +114,6 @@ impl<'a> Translator<'a, '_> {
 
     /// Refuses two arrays whose elements no operator compares.
     pub(super) fn check_arrays(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Step<()> {
-        // Elements that are written out and have no type take that of the others.
-        let is_open = |array: &Out<'a>| match &*array.form {
-            Form::Array(parts) => parts.iter().all(|part| part.ty.is_none()),
-            _ => false,
-        };
         let element = |array: &Out<'a>| {
             let ty = array.ty.filter(|ty| ty.is_array() && !is_open(array));
             Out::default().of_type(ty.map(SqlType::scalar))
@@ -177,7 +162,7 @@ impl<'a> Translator<'a, '_> {
         let (mut left, mut element) = (left.clone(), element);
         if let Some(kind) = Pattern::of(operator) {
             element = kind.meant(element, None);
-        } else if is_numeric(&list) {
+        } else if compares_decimals(&left, &list) {
             (left, element) = (numeric::decimal(left), numeric::settled(element));
         }
         let holds = format!("(side.one {sign} {})", element.text());
@@ -249,10 +234,12 @@ impl<'a> Translator<'a, '_> {
             parts.push(self.expression(element)?);
         }
         self.sign("]")?;
-        let element = parts.iter().find_map(|part| part.ty);
+        self.refuse_mismatch("ARRAY", types::mismatch(parts.iter().map(|part| part.ty)), Some(word))?;
+        let element = parts.iter().filter_map(|part| part.ty).reduce(types::wider_moment);
         for part in &mut parts {
             if let Some(ty) = element {
                 self.suggest(part, ty)?;
+                *part = moments::widened(std::mem::take(part), ty);
             }
         }
         // Arrays within arrays stay JSON.
@@ -327,6 +314,9 @@ impl<'a> Translator<'a, '_> {
             ty => ty.scalar(),
         });
         let mut out = call("array_element", [array, number]).of_type(ty);
+        if ty == Some(SqlType::Numeric) {
+            out = numeric::settled(out);
+        }
         out.label = label;
         Ok(out)
     }
@@ -343,6 +333,17 @@ fn is_stored(out: &Out<'_>) -> bool {
         [SqlType::Text, SqlType::Varchar, SqlType::Int2, SqlType::Int4, SqlType::Int8];
     let of_these = out.ty.is_some_and(|ty| ty.is_array() && INDEXED.contains(&ty.scalar()));
     of_these && matches!(out.node(), Some(Node::Column { .. }))
+}
+
+/// Whether decimal numbers are compared, whose texts differ where the numbers are equal.
+fn compares_decimals(left: &Out<'_>, list: &Out<'_>) -> bool {
+    let numbers = list.ty.is_some_and(|ty| ty.is_array() && ty.scalar().is_number());
+    is_numeric(list) || (numbers && numeric::is_exact(left))
+}
+
+/// Whether it is an array whose elements are written out and have no type: they take that of what they stand beside.
+pub(super) fn is_open(array: &Out<'_>) -> bool {
+    matches!(&*array.form, Form::Array(parts) if parts.iter().all(|part| part.ty.is_none()))
 }
 
 fn is_written(out: &Out<'_>) -> bool {

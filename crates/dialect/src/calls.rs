@@ -13,7 +13,7 @@ use super::numeric::Numbers;
 use super::out::{Form, Out, call};
 use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
 use super::types::{Told, common, is_text};
-use super::{Step, Stop, Translator, numeric, types};
+use super::{Step, Stop, Translator, moments, numeric, types};
 use crate::lowered::Node;
 use pgcatalog::function::{self, Returns, Spans};
 use sqltext::error::{SqlError, state};
@@ -47,6 +47,9 @@ const RENAMED: &[(&str, &str)] = &[
 pub(super) fn renamed(name: &str) -> &str {
     RENAMED.iter().find(|(from, _)| *from == name).map_or(name, |(_, to)| to)
 }
+
+/// How the names of functions of SQL/JSON's paths begin.
+const OF_PATHS: &str = "jsonb_path_";
 
 /// Functions whose arguments are of one type, which is what they return.
 const AGREEING: &[&str] = &["coalesce", "greatest", "least", "nullif", "ifnull"];
@@ -92,6 +95,12 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<Out<'a>> {
         let mut lower = name.to_ascii_lowercase();
         let bare = token.kind == Kind::Word;
+        if bare && lower.starts_with(OF_PATHS) {
+            let message = format!("{lower} is not supported");
+            let error = SqlError::new(state::NOT_SUPPORTED, message).at(self.sql, token.start);
+            let hint = "take parts of the value with #> and ->, or its elements with jsonb_array_elements";
+            return Err(Stop::Error(error.with_hint(hint)));
+        }
         let mut out = out;
         if let Some(function) = with_path(&lower, list).filter(|_| bare) {
             lower = function.to_owned();
@@ -314,7 +323,16 @@ impl<'a> Translator<'a, '_> {
     /// Tells arguments their types.
     fn agree(&mut self, name: &str, parts: &mut [Out<'a>]) -> Step<()> {
         if AGREEING.contains(&name) {
-            let wider = |one: SqlType, other| types::arithmetic(Some(one), Some(other)).unwrap_or(one);
+            let mismatch = types::mismatch(parts.iter().map(|part| part.ty));
+            if name == "nullif" && mismatch.is_some() {
+                // It is a comparison.
+                let equal = self.peek().map(|token| Token { text: "=", ..token }).ok_or(Stop::Unknown)?;
+                return Err(self.no_operator(&parts[0], equal, &parts[1]));
+            }
+            self.refuse_mismatch(&name.to_uppercase(), mismatch, self.peek())?;
+            let wider = |one: SqlType, other| {
+                types::arithmetic(Some(one), Some(other)).unwrap_or_else(|| types::wider_moment(one, other))
+            };
             let Some(ty) = parts.iter().filter_map(|part| part.ty).reduce(wider) else { return Ok(()) };
             if ty == SqlType::Jsonb && matches!(name, "greatest" | "least") {
                 let message = format!("{name} of jsonb values is not supported; use CASE with <");
@@ -325,6 +343,7 @@ impl<'a> Translator<'a, '_> {
                     self.value_as(part, ty)?;
                 }
                 self.suggest(part, ty)?;
+                *part = moments::widened(std::mem::take(part), ty);
             }
             return Ok(());
         }
@@ -339,7 +358,22 @@ impl<'a> Translator<'a, '_> {
         for (part, ty) in parts.iter_mut().zip(function::argument_types(name)) {
             self.suggest(part, *ty)?;
         }
+        let strange = |(part, ty): (&Out<'a>, &SqlType)| {
+            let spans = part.ty == Some(SqlType::Interval) && function::takes_spans(name);
+            ty.is_number() && part.ty.is_some_and(types::is_no_number) && !spans
+        };
+        if parts.iter().zip(function::argument_types(name)).any(strange) {
+            return Err(self.no_function(name, parts));
+        }
         Ok(())
+    }
+
+    /// The error for a function that takes no values of these types.
+    fn no_function(&self, name: &str, arguments: &[Out<'a>]) -> Stop {
+        let told = |part: &Out<'_>| part.ty.map_or_else(|| "unknown".to_owned(), SqlType::sql_name);
+        let types: Vec<String> = arguments.iter().map(told).collect();
+        let message = format!("function {name}({}) does not exist", types.join(", "));
+        self.error_at(self.peek(), state::UNKNOWN_FUNCTION, message)
     }
 
     /// `FILTER (...)`, `OVER (...)` behind a call.

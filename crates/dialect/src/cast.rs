@@ -4,11 +4,11 @@ use sqltext::ast::Expr;
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
 use store::definition::{SqlType, qualified};
-use store::scalar::{self, moment, zone};
+use store::scalar::{self, moment};
 use store::value::Value;
 
 use super::out::{Form, Out, call};
-use super::{Step, Stop, Translator, numeric, objects, texts, types};
+use super::{Step, Stop, Translator, moments, numeric, objects, texts, types};
 use sqltext::error::{SqlError, state};
 use sqltext::token::unquoted;
 
@@ -387,18 +387,7 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name if objects::is_number(out.ty) => {
             objects::named(out)
         }
-        _ if out.ty == Some(SqlType::Timestamptz) && zone::current().is_some() => of_zoned(out, ty),
-        _ => call(&types::cast_name(ty), [out]),
-    }
-}
-
-/// A moment with a zone as it is where the session is, which has another zone than UTC.
-fn of_zoned(out: Out<'_>, ty: SqlType) -> Out<'_> {
-    match ty {
-        SqlType::Timestamp => call("zoned_local", [out]),
-        SqlType::Date | SqlType::Time => call(&types::cast_name(ty), [call("zoned_local", [out])]),
-        SqlType::Timetz => call(&types::cast_name(ty), [call("zoned_text", [out])]),
-        _ => call(&types::cast_name(ty), [out]),
+        _ => moments::converted(out, ty),
     }
 }
 

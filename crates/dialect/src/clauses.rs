@@ -9,9 +9,9 @@ use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType, TableDef, qualified};
 use store::value::Value;
 
-use super::out::{Form, Out, call};
+use super::out::{Form, Out};
 use super::scope::{Relation, Source};
-use super::{Step, Stop, Translator, arrays, numeric, types};
+use super::{Step, Stop, Translator, arrays, moments, numeric, types};
 use crate::lowered::{self, ConflictTarget, ConflictUpdate, Named, Node, Piece, Resolve, Set, Term, Values};
 use sqltext::error::state;
 use sqltext::token::{quoted_name, unquoted};
@@ -353,7 +353,7 @@ impl<'a> Translator<'a, '_> {
             } else if value_is_shown(ty) {
                 numeric::shown(whole)
             } else {
-                call(&types::cast_name(ty), [whole]).typed(ty)
+                moments::converted(whole, ty).typed(ty)
             };
             value.label = label;
         }

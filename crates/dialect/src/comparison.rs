@@ -12,7 +12,7 @@ use super::binding::Binding;
 use super::expression::{negation, one_of, tested};
 use super::out::{Form, Out, call};
 use super::scope::Source;
-use super::{Step, Translator, numeric, structures, types};
+use super::{Step, Stop, Translator, arrays, numeric, structures, types};
 use crate::lowered::Node;
 
 /// What a side of a comparison says of the other.
@@ -26,9 +26,8 @@ struct Beside {
 impl<'a> Translator<'a, '_> {
     /// `left operator right`
     pub(super) fn compared(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
-        self.refuse_text(&left, operator, &right)?;
         let ordered = matches!(operator.text, "<" | "<=" | ">" | ">=");
-        let [left, right] = self.agreed(left, right)?;
+        let [left, right] = self.agreed(left, operator, right)?;
         if ordered && [&left, &right].iter().all(|side| side.ty == Some(SqlType::Jsonb)) {
             let sign = call("jsonb_compare", [left, right]);
             let zero = Out::made("0", operator.start);
@@ -39,7 +38,13 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// Two sides that are compared: each learns from the other.
-    pub(super) fn agreed(&mut self, left: Out<'a>, right: Out<'a>) -> Step<[Out<'a>; 2]> {
+    pub(super) fn agreed(
+        &mut self,
+        left: Out<'a>,
+        operator: Token<'a>,
+        right: Out<'a>,
+    ) -> Step<[Out<'a>; 2]> {
+        self.refuse_strangers(&left, operator, &right)?;
         let [left, right] = self.same_spelling([query_alone(left), query_alone(right)])?;
         let (mut left, mut right) = structures::side_by_side(left, right);
         // Two values in parentheses are values, not rows.
@@ -48,7 +53,7 @@ impl<'a> Translator<'a, '_> {
         {
             let parts = ours.clone().into_iter().zip(theirs.clone());
             return if ours.len() == theirs.len() {
-                self.agreed_rows(parts, &left, &right)
+                self.agreed_rows(parts, &left, operator, &right)
             } else {
                 Ok([left, right])
             };
@@ -78,11 +83,12 @@ impl<'a> Translator<'a, '_> {
         &mut self,
         parts: impl Iterator<Item = (Out<'a>, Out<'a>)>,
         left: &Out<'a>,
+        operator: Token<'a>,
         right: &Out<'a>,
     ) -> Step<[Out<'a>; 2]> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for (one, other) in parts {
-            let [one, other] = self.agreed(one, other)?;
+            let [one, other] = self.agreed(one, operator, other)?;
             let (one, other) = structures::compared(one, other);
             ours.push(one);
             theirs.push(other);
@@ -163,16 +169,20 @@ impl<'a> Translator<'a, '_> {
         self.scopes.around().next().is_none()
     }
 
-    /// PostgreSQL compares no text that has a type with a number or an interval. A column of texts is compared here
-    /// with a number that is written beside it, or is a column's, as SQLite does it: the number is taken as a text.
-    fn refuse_text(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Step<()> {
+    /// PostgreSQL compares no values of types that have nothing in common, and no text that has a type with a number or
+    /// an interval. A column of texts is compared here with a number that is written beside it, or is a column's, as
+    /// SQLite does it: the number is taken as a text.
+    fn refuse_strangers(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Step<()> {
         let pairs = [(left, right), (right, left)];
+        let known = |side: &Out<'a>| side.ty.filter(|_| !arrays::is_open(side));
+        let types = known(left).zip(known(right));
+        let strange = types.is_some_and(|(ours, theirs)| types::are_strangers(ours, theirs));
         let refused = pairs.iter().any(|(text, number)| {
             text.ty.is_some_and(types::is_text)
                 && number.ty.is_some_and(|ty| ty.is_number() || ty == SqlType::Interval)
                 && if self.is_stored_column(text) { self.is_computed(number) } else { self.is_computed(text) }
         });
-        if refused { Err(self.no_operator(left, operator, right)) } else { Ok(()) }
+        if strange || refused { Err(self.no_operator(left, operator, right)) } else { Ok(()) }
     }
 
     /// Whether an operator or a function gives it: it is no column, and stands nowhere as it is.
@@ -185,10 +195,15 @@ impl<'a> Translator<'a, '_> {
 
     /// The left side with each of several others: all of them, and the left side for all, or for each its own where
     /// they see it as values of several types.
-    fn agreed_with_each(&mut self, left: &Out<'a>, others: Vec<Out<'a>>) -> Step<Vec<[Out<'a>; 2]>> {
+    fn agreed_with_each(
+        &mut self,
+        left: &Out<'a>,
+        operator: Token<'a>,
+        others: Vec<Out<'a>>,
+    ) -> Step<Vec<[Out<'a>; 2]>> {
         let mut pairs = Vec::with_capacity(others.len());
         for other in others {
-            let [ours, theirs] = self.agreed(left.clone(), other)?;
+            let [ours, theirs] = self.agreed(left.clone(), operator, other)?;
             pairs.push(structures::compared(ours, theirs).into());
         }
         Ok(pairs)
@@ -200,9 +215,7 @@ impl<'a> Translator<'a, '_> {
         let low = self.expression(low)?;
         self.keyword("AND")?;
         let high = self.expression(high)?;
-        self.refuse_text(&left, word, &low)?;
-        self.refuse_text(&left, word, &high)?;
-        let [[mut out, mut low], [other, mut high]] = self.each_bound(left, [low, high])?;
+        let [[mut out, mut low], [other, mut high]] = self.each_bound(left, word, [low, high])?;
         let json = out.ty == Some(SqlType::Jsonb) && low.ty == out.ty;
         if json || out.text() != other.text() {
             let lower = ordered([out, low], ">=", word.start);
@@ -220,15 +233,20 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// A value with each of its bounds.
-    fn each_bound(&mut self, left: Out<'a>, bounds: [Out<'a>; 2]) -> Step<[[Out<'a>; 2]; 2]> {
+    fn each_bound(
+        &mut self,
+        left: Out<'a>,
+        operator: Token<'a>,
+        bounds: [Out<'a>; 2],
+    ) -> Step<[[Out<'a>; 2]; 2]> {
         let [low, high] = bounds;
         let mut left = left;
         // A parameter has the type that the first of them has.
         for bound in [&low, &high] {
             self.take_open_type_of(&mut left, bound)?;
         }
-        let first = self.agreed(left.clone(), low)?;
-        Ok([first, self.agreed(left, high)?])
+        let first = self.agreed(left.clone(), operator, low)?;
+        Ok([first, self.agreed(left, operator, high)?])
     }
 
     fn take_open_type_of(&mut self, side: &mut Out<'a>, other: &Out<'a>) -> Step<()> {
@@ -244,18 +262,20 @@ impl<'a> Translator<'a, '_> {
         let negated = self.take_word("NOT");
         let word = self.keyword("IN")?;
         let list = self.list(list)?;
-        let stored = self.compares_as_stored(&left);
+        let mut stored = self.compares_as_stored(&left);
         let Form::List(parts) = &*list.form else {
             return self.in_plain_list(left, list, negated, word.start);
         };
-        for part in parts {
-            self.refuse_text(&left, word, part)?;
-        }
+        // Of two kinds of moments one becomes the other first.
+        stored &= !parts.iter().any(|part| types::one_widens(left.ty, part.ty));
         if stored {
+            for part in parts {
+                self.refuse_strangers(&left, word, part)?;
+            }
             return self.in_plain_list(left, list, negated, word.start);
         }
         let parts = parts.clone();
-        self.among(left, parts, negated, word.start)
+        self.among(left, word, parts, negated)
     }
 
     /// Whether SQLite compares it as its type does: it is a column, or a row of them.
@@ -300,15 +320,15 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn among(
         &mut self,
         left: Out<'a>,
+        operator: Token<'a>,
         parts: Vec<Out<'a>>,
         negated: bool,
-        from: usize,
     ) -> Step<Out<'a>> {
-        let mut left = left;
+        let (mut left, from) = (left, operator.start);
         for part in &parts {
             self.take_open_type_of(&mut left, part)?;
         }
-        let pairs = self.agreed_with_each(&left, parts)?;
+        let pairs = self.agreed_with_each(&left, operator, parts)?;
         let same = |pair: &[Out<'a>; 2]| pair[0].text() == pairs[0][0].text();
         if !pairs.is_empty() && !pairs.iter().all(same) {
             let equal = |[ours, theirs]: [Out<'a>; 2]| ordered([ours, theirs], "=", from);
@@ -329,10 +349,11 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn cases(
         &mut self,
         operand: &Out<'a>,
+        word: Token<'a>,
         whens: Vec<Out<'a>>,
     ) -> Step<(Option<Out<'a>>, Vec<Out<'a>>)> {
         let from = operand.start();
-        let pairs = self.agreed_with_each(operand, whens)?;
+        let pairs = self.agreed_with_each(operand, word, whens)?;
         let same = |pair: &[Out<'a>; 2]| pair[0].text() == pairs[0][0].text();
         if pairs.iter().all(same) {
             let first = pairs.first().map(|[ours, _]| ours.clone());
@@ -341,10 +362,13 @@ impl<'a> Translator<'a, '_> {
         Ok((None, pairs.into_iter().map(|pair| ordered(pair, "=", from)).collect()))
     }
 
-    /// `left IS [NOT] [DISTINCT FROM] right`, from the words on.
-    pub(super) fn is_distinct(&mut self, left: Out<'a>, words: Out<'a>, right: &Expr) -> Step<Out<'a>> {
+    /// `left IS [NOT] [DISTINCT FROM] right`
+    pub(super) fn is_distinct(&mut self, left: Out<'a>, right: &Expr) -> Step<Out<'a>> {
+        let word = self.peek().ok_or(Stop::Unknown)?;
+        let mut words = Out::default();
+        self.pass_words(&["IS", "NOT", "DISTINCT", "FROM"], &mut words);
         let right = self.expression(right)?;
-        let [left, right] = self.agreed(left, right)?;
+        let [left, right] = self.agreed(left, word, right)?;
         let (left, right) = structures::compared(left, right);
         let mut out = left.left_of(Binding::Equality);
         out.push(words);

@@ -13,7 +13,7 @@ use store::definition::{NUMERIC_COLLATION, SqlType};
 use super::binding::Binding;
 use super::equals::keyed;
 use super::out::{Form, Out, call, served_call};
-use super::{Step, Stop, Translator, go_on, indexes, numeric, structures, types};
+use super::{Step, Stop, Translator, go_on, indexes, moments, numeric, structures, types};
 use crate::lowered::{Node, Operator};
 use pgcatalog::function::like::{self, LikeStyle};
 use sqltext::error::state;
@@ -325,8 +325,20 @@ impl<'a> Translator<'a, '_> {
             return Ok(truth(self.among_elements(left, list, negated, operator)?));
         }
         let mut out = Out::default();
+        let word = self.peek().ok_or(Stop::Unknown)?;
         self.pass_words(&["NOT", "IN"], &mut out);
-        let (rows, columns) = self.query_in_parentheses(query)?;
+        let (mut rows, columns) = self.query_in_parentheses(query)?;
+        let (mut left, theirs) = (left, if let [column] = &columns[..] { column.ty } else { None });
+        if let (Some(ours), Some(theirs)) = (left.ty, theirs) {
+            if types::are_strangers(ours, theirs) {
+                return Err(self.no_operator(&left, word, &Out::default().typed(theirs)));
+            }
+            left = moments::widened(left, theirs);
+            if types::widens(theirs, ours) {
+                let wide = format!(" SELECT {}(value) FROM moments)", types::cast_name(ours));
+                rows = rows.wrapped("(WITH moments(value) AS ", &wide);
+            }
+        }
         let by_row = self.by_index && indexes::may_miss(&left, Some(&columns));
         out.push(rows);
         let mut whole = keyed(left).left_of(Binding::Equality);
@@ -337,9 +349,7 @@ impl<'a> Translator<'a, '_> {
     /// `IS NULL`, `IS TRUE`, `IS DISTINCT FROM`...
     fn is(&mut self, left: Out<'a>, right: Option<&Expr>) -> Step<Out<'a>> {
         if let Some(right) = right {
-            let mut words = Out::default();
-            self.pass_words(&["IS", "NOT", "DISTINCT", "FROM"], &mut words);
-            return self.is_distinct(left, words, right);
+            return self.is_distinct(left, right);
         }
         let mut out = left;
         let node = Node::IsNull(Box::new(out.take_node()));
@@ -440,6 +450,9 @@ impl<'a> Translator<'a, '_> {
                 return Err(self.error_at(Some(operator), "42883", message));
             }
             return self.moments(sides, sign);
+        }
+        if [&left, &right].iter().any(|side| side.ty.is_some_and(types::is_no_number)) {
+            return Err(self.no_operator(&left, operator, &right));
         }
         if let Some(ty) = left.ty {
             self.number_beside(&mut right, ty)?;

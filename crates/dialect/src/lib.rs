@@ -47,6 +47,7 @@ pub mod lateral;
 pub mod limits;
 pub mod lowered;
 mod merge;
+mod moments;
 mod names;
 mod numeric;
 mod objects;
@@ -135,7 +136,9 @@ pub struct Item {
     typed: Option<SqlType>,
     /// In one of the arms stands a text that has no type by itself.
     open: bool,
-    /// A number of one arm and a text of another, which are of no type together.
+    /// The moments of an arm become those of another.
+    widens: bool,
+    /// The types of two arms that no column has together.
     unmatched: Option<(SqlType, SqlType)>,
 }
 
@@ -172,9 +175,10 @@ impl Item {
             known.open |= other.open;
             known.typed = match (known.typed, other.typed) {
                 (Some(one), Some(other)) => {
-                    if types::are_number_and_text(one, other) {
+                    if types::have_no_type(one, other) {
                         known.unmatched.get_or_insert((one, other));
                     }
+                    known.widens |= types::one_widens(Some(one), Some(other));
                     Some(types::shared(one, other))
                 }
                 (one, other) => one.or(other),

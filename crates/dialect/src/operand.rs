@@ -10,7 +10,7 @@ use store::value::Value;
 use super::binding::Binding;
 use super::out::{Form, Out, call, signed_node};
 use super::types::Told;
-use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
+use super::{Item, Step, Stop, Translator, cast, moments, numeric, structures, types};
 use crate::lowered::Node;
 use sqltext::error::state;
 use sqltext::limits::PARAMETERS_MAX;
@@ -37,6 +37,11 @@ struct Results {
     ty: Option<SqlType>,
     parameters: Vec<usize>,
     told: Vec<Told>,
+}
+
+/// Whether these digits, with their point, are those of a zero.
+fn is_zero(digits: &str) -> bool {
+    digits.bytes().all(|byte| matches!(byte, b'0' | b'.'))
 }
 
 /// A literal with all its digits and no exponent; as it is where it has more of them than a decimal number.
@@ -157,6 +162,10 @@ impl<'a> Translator<'a, '_> {
         let sign = self.copied(token);
         let digits = self.peek().filter(|next| next.kind == Kind::Number);
         let mut inner = self.expression(inner)?;
+        // A decimal zero has no sign; SQLite's would.
+        if token.text == "-" && matches!(&*inner.form, Form::Number(digits) if is_zero(digits)) {
+            return Ok(inner);
+        }
         let node = match inner.take_node() {
             Node::Value(Value::Integer(_) | Value::Real(_)) => {
                 digits.and_then(|digits| signed_node(token.text, digits.text))
@@ -387,6 +396,7 @@ impl<'a> Translator<'a, '_> {
         otherwise: Option<&Expr>,
     ) -> Step<Out<'a>> {
         let mut out = Out::default();
+        let word = self.peek().ok_or(Stop::Unknown)?;
         self.pass_word("CASE", &mut out)?;
         // Without an operand each WHEN is a condition.
         let operand = operand.map(|operand| self.expression(operand)).transpose()?;
@@ -405,7 +415,7 @@ impl<'a> Translator<'a, '_> {
             thens.push((words, self.result(result, &mut results)?));
         }
         if let Some(operand) = operand {
-            let (operand, compared) = self.cases(&operand, whens)?;
+            let (operand, compared) = self.cases(&operand, word, whens)?;
             if let Some(operand) = operand {
                 out.push(operand);
             }
@@ -419,10 +429,12 @@ impl<'a> Translator<'a, '_> {
             }
             None => None,
         };
+        self.refuse_mismatch("CASE", types::mismatch(results.told.iter().map(|told| told.ty)), Some(word))?;
         let ty = types::common(&results.told).unwrap_or(SqlType::Text);
         let exact = ty == SqlType::Numeric;
         // Each with the digits that it is written with.
-        let digits = |result| if exact { numeric::exact_literal(result) } else { result };
+        let digits =
+            |result| if exact { numeric::exact_literal(result) } else { moments::widened(result, ty) };
         for (when, ([word, then], result)) in whens.into_iter().zip(thens) {
             for part in [word, when, then, digits(result)] {
                 out.push(part);

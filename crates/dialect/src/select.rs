@@ -18,7 +18,7 @@ use super::schemas::Elsewhere;
 use super::scope::{Relation, Source, StarColumn};
 use super::types::Told;
 use super::{Item, Plain, Step, Stop, Translator, indexes, numeric, objects};
-use crate::lowered::{self, Joined, Listed, Named};
+use crate::lowered::{self, Joined, Listed, Named, Node};
 use pgcatalog::function;
 use pgcatalog::system::{self, is_function, row_function};
 use sqltext::literals::bare;
@@ -247,7 +247,17 @@ impl<'a> Translator<'a, '_> {
         };
         let renamed = if let Form::Renamed(name) = *column.form { Some(name) } else { None };
         let alias = if named { Some(self.alias_ahead()?) } else { None };
+        let own = own_name(&column).filter(|_| alias.is_none()).map(|name| (name, column.text()));
         let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number)?;
+        // A column that is converted is still called by its name, where others read it.
+        if let Some((name, text)) = own
+            && text != column.text()
+        {
+            let (ty, node) = (column.ty, column.take_node());
+            column.push_str(&format!(" AS {}", quoted_name(&name)));
+            column = column.of_type(ty).meaning(node);
+            item.label = Some(name);
+        }
         item.query = matches!(bare(expr), Expr::Subquery(_) | Expr::Exists { .. });
         let node = column.take_node();
         let place = columns.items.iter().all(|item| !item.star).then_some(columns.items.len() + 1);
@@ -314,6 +324,7 @@ impl<'a> Translator<'a, '_> {
             typed: column.ty,
             open: Told::of(&column).is_literal(),
             counts: self.queries.len() > 1 && indexes::counts(&column),
+            widens: false,
             unmatched: None,
         };
         Ok((item, column))
@@ -799,4 +810,12 @@ fn gives_rows(name: &str) -> bool {
     let known = |known: &&str| known.eq_ignore_ascii_case(name);
     let ours = [system::UNNEST, super::lateral::LATERAL];
     function::TABLE_FUNCTIONS.iter().chain(&ours).any(known) || system::is_rows_table(name)
+}
+
+/// The name of what is a column and nothing else.
+fn own_name(column: &Out<'_>) -> Option<String> {
+    match column.node() {
+        Some(Node::Column { name, .. }) => Some(name.clone()),
+        _ => None,
+    }
 }

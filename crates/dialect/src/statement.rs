@@ -493,6 +493,7 @@ fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {
         typed: part.ty,
         open: Told::of(part).is_literal(),
         counts: super::indexes::counts(part),
+        widens: false,
         unmatched: None,
     }
 }

@@ -40,6 +40,16 @@ pub(super) fn widens(from: SqlType, to: SqlType) -> bool {
     )
 }
 
+/// Whether a value of one of two types becomes one of the other before they are compared.
+pub(super) fn one_widens(one: Option<SqlType>, other: Option<SqlType>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| widens(one, other) || widens(other, one))
+}
+
+/// The type that moments of two types have together; of other types the first.
+pub(super) fn wider_moment(one: SqlType, other: SqlType) -> SqlType {
+    if widens(one, other) { other } else { one }
+}
+
 /// Whether PostgreSQL's conversion of a value to a column's type changes it, where the store would take it as it is: a
 /// fraction is rounded, a truth becomes a word, a moment one without its zone or time.
 pub(super) fn converts_on_assignment(from: Option<SqlType>, to: SqlType) -> bool {
@@ -126,9 +136,105 @@ pub(super) fn common(values: &[Told]) -> Option<SqlType> {
     Some(if values.iter().all(fits) { ty } else { SqlType::Text })
 }
 
-/// Whether one is a number's and the other a text's.
-pub(super) fn are_number_and_text(one: SqlType, other: SqlType) -> bool {
-    (one.is_number() && is_text(other)) || (is_text(one) && other.is_number())
+/// What the values of a type are. Those of two kinds have no operator in common, and no type that has both.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Truths are numbers here.
+    Number,
+    Text,
+    Bytes,
+    Calendar,
+    /// A time of the day is a span, too.
+    Span,
+    Json,
+    Uuid,
+    Network,
+    Enum(SqlType),
+}
+
+impl Kind {
+    /// That of a type which is no array; `None`: its values may mean anything.
+    fn of(ty: SqlType) -> Option<Self> {
+        use SqlType::{
+            Aclitem, Bool, Bpchar, Bytea, Char, Cidr, Date, Enum, Float4, Float8, Inet, Int2, Int2Vector,
+            Int4, Int8, Interval, Json, Jsonb, Name, Numeric, Oid, OidVector, PgNodeTree, Regclass,
+            Regnamespace, Regproc, Regrole, Regtype, Text, Time, Timestamp, Timestamptz, Timetz, Unknown,
+            Uuid, Varchar, Void, Xid, Xml,
+        };
+        Some(match ty {
+            Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric => Self::Number,
+            Text | Varchar | Bpchar | Name | Xml => Self::Text,
+            Bytea => Self::Bytes,
+            Date | Timestamp | Timestamptz => Self::Calendar,
+            Time | Timetz | Interval => Self::Span,
+            Json | Jsonb => Self::Json,
+            Uuid => Self::Uuid,
+            Inet | Cidr => Self::Network,
+            Enum(_) => Self::Enum(ty),
+            Oid
+            | Xid
+            | Regclass
+            | Regtype
+            | Regproc
+            | Regrole
+            | Regnamespace
+            | Char
+            | Int2Vector
+            | OidVector
+            | PgNodeTree
+            | Aclitem
+            | Unknown
+            | Void
+            | SqlType::Array(_) => return None,
+        })
+    }
+}
+
+/// Whether the values of two types are of kinds that have nothing in common. A text may stand for a value of any kind,
+/// and JSON for an array, which it is in a view that was stored.
+pub(super) fn are_strangers(one: SqlType, other: SqlType) -> bool {
+    if one.is_array() != other.is_array() {
+        let alone = if one.is_array() { other } else { one };
+        return !matches!(Kind::of(alone), None | Some(Kind::Text | Kind::Json));
+    }
+    if one.is_array() {
+        return have_no_type(one.scalar(), other.scalar());
+    }
+    match (Kind::of(one), Kind::of(other)) {
+        (Some(Kind::Text), _) | (_, Some(Kind::Text)) => false,
+        (Some(one), Some(other)) => one != other,
+        _ => false,
+    }
+}
+
+/// Whether nothing is computed with values of a type as with numbers. A text may be one.
+pub(super) fn is_no_number(ty: SqlType) -> bool {
+    are_strangers(ty, SqlType::Int4)
+}
+
+/// Whether no column or result may have values of both types: strangers, or a text beside anything else.
+pub(super) fn have_no_type(one: SqlType, other: SqlType) -> bool {
+    let is_text = |ty: SqlType| !ty.is_array() && Kind::of(ty) == Some(Kind::Text);
+    let beside = |text: SqlType, other: SqlType| {
+        is_text(text)
+            && other != SqlType::Bool
+            && (other.is_array() || Kind::of(other).is_some())
+            && !is_text(other)
+    };
+    are_strangers(one, other) || beside(one, other) || beside(other, one)
+}
+
+/// Two types among those of several values that no column or result may have together.
+pub(super) fn mismatch(types: impl Iterator<Item = Option<SqlType>>) -> Option<(SqlType, SqlType)> {
+    let mut common: Option<SqlType> = None;
+    for ty in types.flatten() {
+        match common {
+            Some(other) if have_no_type(other, ty) => return Some((other, ty)),
+            Some(other) => common = Some(shared(other, ty)),
+            None => common = Some(ty),
+        }
+    }
+    None
 }
 
 /// The wider of two numbers or moments; text, as which everything can be told, where they have nothing in common.

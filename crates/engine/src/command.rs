@@ -289,7 +289,7 @@ impl Session {
         if let Err(refusal) = self.allow_flush(context) {
             return refusal;
         }
-        context.timed(Command::FlushAll, |context| self.flush(context, delay))
+        context.timed(Command::FlushAll, None, |context| self.flush(context, delay))
     }
 
     fn flush(&self, context: &mut ThreadContext, delay: Option<i64>) -> Answer {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::hot::Samples;
 use crate::latency::Latencies;
 
 macro_rules! counters {
@@ -95,6 +96,8 @@ pub(crate) struct Counters {
     values: [AtomicU64; COUNT],
     /// How long commands take. Behind the counters, whose lines are written with each command.
     pub(crate) latencies: Latencies,
+    /// Keys of the commands that were timed.
+    pub(crate) samples: Samples,
 }
 
 /// The sums over all threads.
@@ -105,7 +108,8 @@ pub struct Totals {
 
 impl Counters {
     pub(crate) fn new() -> Self {
-        Self { values: [const { AtomicU64::new(0) }; COUNT], latencies: Latencies::new() }
+        let values = [const { AtomicU64::new(0) }; COUNT];
+        Self { values, latencies: Latencies::new(), samples: Samples::default() }
     }
 
     /// Adds. Only the owning thread calls this, so a plain load and store suffice.

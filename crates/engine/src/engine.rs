@@ -18,6 +18,7 @@ use crate::advisory::Locks;
 use crate::buses::Buses;
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
+use crate::hot::HotKeys;
 use crate::json;
 use crate::latency::Spread;
 use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX, TICK_AGE_MAX_NS};
@@ -112,6 +113,7 @@ pub struct Engine {
     pub(crate) started_ms: i64,
     pub(crate) activity: Activity,
     pub(crate) flush_to_come: FlushToCome,
+    pub(crate) hot_keys: HotKeys,
 }
 
 impl Engine {
@@ -154,6 +156,7 @@ impl Engine {
             started_ms,
             activity,
             flush_to_come,
+            hot_keys: HotKeys::default(),
         };
         engine.watchers.set(Watched::PREFIXES, counts_prefixes);
         Arc::new(engine)
@@ -251,6 +254,7 @@ impl Engine {
         self.announce();
         self.notify_evictions();
         self.record_history();
+        self.hot_keys.count(&self.store, self.contexts.lock().iter().map(|counters| &counters.samples));
         // Relaxed: a moment by itself.
         self.ticked_ns.store(self.store.clock().now_ns(), Ordering::Relaxed);
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use auth::New;
 use sql::{
-    BusFacts, DefaultGrants, Grant, HistoryFacts, Holder, Invalidation, InvalidationFacts, LockCall,
-    LockFacts, NodeFacts, RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts, SettingFacts, SlowFacts,
-    SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError, StatementFacts,
+    BusFacts, DefaultGrants, ForwardedFacts, Grant, HistoryFacts, Holder, HotKeyFacts, Invalidation,
+    InvalidationFacts, LockCall, LockFacts, NodeFacts, RefusalFacts, RoleCounts, RoleFacts, Server,
+    SessionFacts, SettingFacts, SlowFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError,
+    StatementFacts,
 };
 
 use store::definition::{MaterializedDef, ServerDef, TableDef};
@@ -31,6 +32,14 @@ impl Server for Engine {
 
     fn nodes(&self) -> Vec<NodeFacts> {
         self.buses.nodes()
+    }
+
+    fn forwarded(&self) -> Vec<ForwardedFacts> {
+        self.sources.forwarded()
+    }
+
+    fn check_cached_query(&self, statement: &str) -> Result<(), SqlError> {
+        self.sources.check_cached_query(statement)
     }
 
     fn bus_applied(&self, name: &str, sequence: u64, wait: Duration) -> Option<bool> {
@@ -102,6 +111,10 @@ impl Server for Engine {
         self.activity.sessions.cancel(pid)
     }
 
+    fn terminate(&self, pid: i32) -> bool {
+        self.activity.sessions.terminate(pid)
+    }
+
     fn roles(&self) -> Vec<RoleFacts> {
         self.access.facts()
     }
@@ -141,6 +154,10 @@ impl Server for Engine {
 
     fn history(&self) -> Vec<HistoryFacts> {
         self.history()
+    }
+
+    fn hot_keys(&self, table: Option<&str>) -> Vec<HotKeyFacts> {
+        self.hot_keys.list(&self.store.catalog(), table)
     }
 
     fn note_rule(&self, table: &str, rule: &str, rows: u64, took_ns: u64) {

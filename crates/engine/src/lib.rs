@@ -39,6 +39,7 @@ mod engine;
 mod exptime;
 mod facts;
 mod fetches;
+mod hot;
 mod json;
 mod latency;
 mod limits;
@@ -56,6 +57,7 @@ mod process;
 mod read_through;
 mod refusals;
 mod renew;
+mod resolve;
 mod session;
 pub mod shared_settings;
 mod sources;
@@ -91,7 +93,7 @@ pub use privilege::{COMMANDS, Command};
 pub use read_through::Arrival;
 pub use refusals::{Failure, Refusals};
 pub use session::Session;
-pub use sources::{Behind, SourceState, Sources};
+pub use sources::{Behind, Forwarding, SourceState, Sources};
 pub use sql_session::{
     ClientSink, CopyLayout, CopyOptions, Formats, JsonStatement, Outcome, Portal, Prepared, ResultColumn,
     SqlSession, SqlThreadContext, error_as_json, result_too_large,
@@ -104,9 +106,10 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
-    BusFacts, Cancel, ColumnDescription, EncryptionFacts, Executor, Identity, Look, NodeFacts, Notice, Piece,
-    Rights, RowSink, RuleRunner, SettingFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError,
-    SqlType, TransactionStatus, ViewRunner, give_memory_back, note_freed, split_statements,
+    BusFacts, Cancel, ColumnDescription, EncryptionFacts, Executor, ForwardedFacts, Identity, Look,
+    NodeFacts, Notice, Piece, Rights, RowSink, RuleRunner, SettingFacts, SourceColumn, SourceFacts,
+    SourceNote, SourceRows, SqlError, SqlType, TransactionStatus, ViewRunner, give_memory_back, note_freed,
+    split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{

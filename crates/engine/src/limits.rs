@@ -118,8 +118,28 @@ pub(crate) const ADVISORY_CALLS_MAX: usize = 6_400;
 /// How often sessions may overtake one another to break one circle of waits: each round breaks one of few.
 pub(crate) const OVERTAKING_MAX: usize = 64;
 
-/// One memcached command of a thread in so many is timed: two looks at the clock are a tenth of what it takes.
+/// One memcached command of a busy thread in so many is timed and sampled: two looks at the clock are a tenth of what
+/// it takes.
 pub(crate) const TIMED_COMMANDS: u32 = 64;
+
+/// Samples that a thread wants to take in a tick: 4,096 commands a second are all sampled. That many take a thousandth
+/// of a processor, and the hundred hottest keys of a minute stand out in them.
+pub(crate) const SAMPLES_PER_TICK: u32 = 256;
+
+/// Bytes of samples that wait for the housekeeping: those of a tick of a million commands a second.
+pub(crate) const SAMPLES_BYTES_MAX: usize = 32 << 10;
+
+/// Hot keys are counted in slices of so many ticks (10 s); with each the oldest is forgotten.
+pub(crate) const HOT_SLICE_TICKS: u64 = 10 * store::TICKS_PER_SECOND;
+
+/// Slices that are added up: a minute, of which the last one is not over.
+pub(crate) const HOT_SLICES: usize = 6;
+
+/// Keys that a slice counts: forty times as many as a table shows. With keys of 40 bytes all slices have 3 MB.
+pub(crate) const HOT_SLICE_KEYS_MAX: usize = 4_096;
+
+/// Keys of a table that are shown as read most, and as many that are written most.
+pub(crate) const HOT_KEYS_SHOWN: usize = 100;
 
 /// The same of SQL statements, which take ten times as long.
 pub(crate) const TIMED_STATEMENTS: u32 = 16;

@@ -19,15 +19,20 @@ impl Session {
         self.allow_key(context, key, command)?;
         #[cfg(debug_assertions)]
         crate::testing::pass(command.name(), key);
-        context.timed(command, run)
+        context.timed(command, Some(key), run)
     }
 }
 
 impl ThreadContext {
-    /// Runs a command, and takes note of how long it took if it is one that is timed.
+    /// Runs a command, and takes note of its key and of how long it took if it is one that is sampled.
     #[inline]
-    pub(crate) fn timed<T>(&mut self, command: Command, run: impl FnOnce(&mut Self) -> T) -> T {
-        let began = self.begin_timed();
+    pub(crate) fn timed<T>(
+        &mut self,
+        command: Command,
+        key: Option<&[u8]>,
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let began = self.begin_timed(command, key);
         let done = run(self);
         if let Some(began) = began {
             self.end_timed(began, command.class());

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use sql::{SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError};
+use sql::{ForwardedFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError};
 use store::definition::{MaterializedDef, ServerDef, TableDef};
 use store::{Clock, Table};
 
@@ -32,6 +32,20 @@ pub trait Behind: Send + Sync {
 pub struct Sources {
     all: Mutex<Vec<Arc<SourceState>>>,
     behind: OnceLock<Box<dyn Behind>>,
+    forwarded: OnceLock<Arc<dyn Forwarding>>,
+}
+
+/// Who forwards sessions to them.
+pub trait Forwarding: Send + Sync {
+    /// What is known of each statement.
+    fn facts(&self) -> Vec<ForwardedFacts>;
+
+    /// Whether a text may be one whose answers are kept.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    fn check(&self, statement: &str) -> Result<(), SqlError>;
 }
 
 impl fmt::Debug for Sources {
@@ -119,6 +133,22 @@ impl Sources {
         let mut all: Vec<_> = self.all.lock().iter().map(|state| state.facts()).collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
+    }
+
+    /// Who forwards sessions from now on.
+    pub fn attach_forwarding(&self, forwarding: Arc<dyn Forwarding>) {
+        // Only the first counts: a process has one.
+        let _had = self.forwarded.set(forwarding);
+    }
+
+    /// The statements that are forwarded.
+    pub(crate) fn forwarded(&self) -> Vec<ForwardedFacts> {
+        self.forwarded.get().map_or_else(Vec::new, |forwarding| forwarding.facts())
+    }
+
+    /// Whether the text of a cached query may be one whose answers are kept; where nobody forwards, any may.
+    pub(crate) fn check_cached_query(&self, statement: &str) -> Result<(), SqlError> {
+        self.forwarded.get().map_or(Ok(()), |forwarding| forwarding.check(statement))
     }
 
     /// See `Server::source_applied`.

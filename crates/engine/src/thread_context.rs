@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sql::StatementText;
-use store::codec::{self, KeyError};
+use store::codec;
 use store::{Catalog, Foreseen, Prefetched, Table, Tick, Use};
 
 use crate::activity::{Counted, KnownStatements};
@@ -11,8 +11,11 @@ use crate::answer::Answer;
 use crate::buses::Receipt;
 use crate::counters::{Counter, Counters};
 use crate::engine::Engine;
+use crate::hot::Sampling;
 use crate::latency::Class;
-use crate::limits::{TIMED_COMMANDS, TIMED_STATEMENTS};
+use crate::limits::TIMED_STATEMENTS;
+use crate::privilege::Command;
+use crate::resolve::{Misfit, resolve};
 use crate::watch::Watched;
 
 /// One thread's way through the engine: nothing in it is shared for writing, so a command takes no lock here.
@@ -30,6 +33,9 @@ pub struct ThreadContext {
     statements: KnownStatements,
     /// Commands and statements until the next that is timed.
     until_timed: [u32; 2],
+    sampling: Sampling,
+    /// For how many commands the one stands that is timed now.
+    stands_for: u32,
     /// What anybody watches in this batch.
     pub(crate) watched: Watched,
     /// The last lookup missed a row that its source may have.
@@ -54,6 +60,7 @@ impl ThreadContext {
         let generation = engine.store.generation();
         let catalog = engine.store.catalog();
         let now = engine.store.now();
+        let mut sampling = Sampling::new(now);
         Self {
             engine,
             counters,
@@ -62,7 +69,9 @@ impl ThreadContext {
             now,
             key: Vec::new(),
             statements: KnownStatements::default(),
-            until_timed: [TIMED_COMMANDS, TIMED_STATEMENTS],
+            until_timed: [sampling.first(), TIMED_STATEMENTS],
+            sampling,
+            stands_for: 1,
             watched: Watched::NOTHING,
             missed: false,
             receipt: None,
@@ -75,6 +84,9 @@ impl ThreadContext {
     pub fn begin_batch(&mut self) {
         self.now = self.engine.store.now();
         self.watched = self.engine.watchers.wanted();
+        if self.sampling.tick() != self.now {
+            self.until_timed[0] = self.sampling.turn(self.now, self.until_timed[0]);
+        }
     }
 
     /// The tick of this batch.
@@ -112,16 +124,19 @@ impl ThreadContext {
         self.counters.add(counter, by);
     }
 
-    /// Begins a command: the moment, if it is one that is timed.
+    /// Begins a command: the moment, if it is one that is timed. Its key is sampled then.
     #[inline]
-    pub(crate) fn begin_timed(&mut self) -> Option<u64> {
+    pub(crate) fn begin_timed(&mut self, command: Command, key: Option<&[u8]>) -> Option<u64> {
         self.until_timed[0] -= 1;
-        if self.until_timed[0] == 0 { Some(self.begin_clocked()) } else { None }
+        if self.until_timed[0] == 0 { Some(self.begin_sampled(command, key)) } else { None }
     }
 
     #[cold]
-    fn begin_clocked(&mut self) -> u64 {
-        self.until_timed[0] = TIMED_COMMANDS;
+    fn begin_sampled(&mut self, command: Command, key: Option<&[u8]>) -> u64 {
+        (self.stands_for, self.until_timed[0]) = self.sampling.next();
+        if let Some(key) = key {
+            self.counters.samples.add(key, command, self.stands_for);
+        }
         self.engine.store.clock().precise_ns()
     }
 
@@ -129,7 +144,7 @@ impl ThreadContext {
     #[cold]
     pub(crate) fn end_timed(&self, began: u64, class: Class) {
         let took = self.engine.store.clock().precise_ns().saturating_sub(began);
-        self.counters.latencies.note(class, took, TIMED_COMMANDS);
+        self.counters.latencies.note(class, took, self.stands_for);
     }
 
     /// Whether the statement that begins is one that is timed.
@@ -169,20 +184,7 @@ impl ThreadContext {
         if self.engine.store.generation() != self.generation {
             self.refresh();
         }
-        let (mut table, rest) = self.catalog.route(key);
-        let key = if table.keys().is_raw() {
-            Ok(rest)
-        } else {
-            self.key.clear();
-            match table.keys().from_text(rest, &mut self.key) {
-                Ok(()) => Ok(&self.key[..]),
-                Err(_) if table.def().options.loose_keys => {
-                    table = self.catalog.built_in();
-                    Ok(key)
-                }
-                Err(error) => Err(Misfit { rest, error }),
-            }
-        };
+        let (table, key) = resolve(&self.catalog, key, &mut self.key);
         Route { engine: &self.engine, counters: &self.counters, table, key, now: self.now }
     }
 
@@ -218,14 +220,6 @@ impl ThreadContext {
         self.generation = self.engine.store.generation();
         self.catalog = self.engine.store.catalog();
     }
-}
-
-/// A text that is no key of the table whose prefix it has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Misfit<'k> {
-    /// What stands behind the prefix.
-    rest: &'k [u8],
-    error: KeyError,
 }
 
 /// A memcached key, resolved.

@@ -108,7 +108,7 @@ pub struct Parse<'i> {
 
 impl Parse<'_> {
     /// The types of its parameters as far as the client says; 0 leaves it open.
-    pub fn types(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+    pub fn types(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.types.chunks_exact(4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
     }
 }

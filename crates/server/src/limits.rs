@@ -74,6 +74,16 @@ pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// thousand slow readers with a large result each would otherwise take all memory of the machine.
 pub const CONNECTION_MEMORY_MAX: usize = 512 << 20;
 
+/// Threads that connect to the sources of forwarded sessions: each waits for one at a time.
+pub(crate) const FORWARD_OPENERS: usize = 4;
+
+/// Sessions that wait for an opener: a source that answers in a millisecond has these within a second.
+pub(crate) const FORWARD_OPENINGS_WAITING: usize = 4_096;
+
+/// Reads of one side of a forwarded session in one turn: a mebibyte, so that others of the worker wait for a fraction
+/// of a millisecond.
+pub(crate) const FORWARD_READS_PER_TURN: usize = 16;
+
 /// Requests of one connection in one turn. Other connections of the worker wait for so long at most: about a
 /// millisecond.
 pub(crate) const COMMANDS_PER_TURN: usize = 1_024;

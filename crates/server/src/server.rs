@@ -11,12 +11,14 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use engine::auth::{Access, Protocol};
 use engine::{Cancel, Engine};
+use forward::Forwards;
 use mio::{Poll, Waker};
 
 use crate::accept::Acceptor;
 use crate::config::{Config, Reload};
 use crate::crew::{Crew, join, spawn};
 use crate::dialogue::RequestLoop;
+use crate::forward::Forwarder;
 use crate::http::HttpListener;
 use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
@@ -114,8 +116,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, starts all threads and returns.
-    pub fn start(config: &Config, engine: Arc<Engine>) -> Result<Self, StartError> {
+    /// Listens, starts all threads and returns. `forwards`: the servers that clients may name as their database.
+    pub fn start(config: &Config, engine: Arc<Engine>, forwards: Arc<Forwards>) -> Result<Self, StartError> {
         let encryption = config.tls.as_ref().map(Encryption::new).transpose()?;
         check(config, encryption.as_ref())?;
         let access = engine.access.current();
@@ -132,9 +134,10 @@ impl Server {
         describe(config, (&addresses, socket), &engine);
         let ports = Ports::of(&addresses, &sql_addresses, &http_addresses);
         let shared = Shared::new(engine, config, encryption, ports);
-        let listener = SqlListener::new(Arc::clone(&shared), config.sql_threads)?;
-        let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&listener));
         let (workers_alive, workers_end) = bounded(0);
+        let forwarder = Forwarder::new(Arc::clone(&shared), forwards, config.threads, workers_alive.clone());
+        let listener = SqlListener::new(Arc::clone(&shared), config.sql_threads, forwarder)?;
+        let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&listener));
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
         for _ in 0..config.threads {
@@ -339,6 +342,7 @@ impl Server {
     /// Stops accepting; the listening sockets are closed on return.
     fn close_listeners(&mut self) {
         self.shared.drain();
+        self.listener.forwarder.close();
         // It can fail only when the acceptor is awake.
         let _awake = self.acceptor_waker.wake();
         if let Some(sql_acceptor) = &self.sql_acceptor {
@@ -374,6 +378,7 @@ impl Server {
         for thread in self.threads.drain(..) {
             join(thread);
         }
+        self.listener.forwarder.end();
         self.crew.end();
     }
 }

@@ -76,6 +76,11 @@ impl Socket {
         }
     }
 
+    /// Speaks TLS as a client that has agreed on keys already.
+    pub(crate) fn speak_tls(&mut self, session: rustls::ClientConnection) {
+        self.tls = Some(Box::new(Tls::of_client(session)));
+    }
+
     /// What encrypts it.
     pub(crate) fn tls(&self) -> Option<&Tls> {
         self.tls.as_deref()

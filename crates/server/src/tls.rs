@@ -1,4 +1,4 @@
-//! TLS: what the listeners need for it, and the server's half of it for one connection.
+//! TLS: what the listeners need for it, and one half of it for one connection.
 //!
 //! The library works on bytes and never on sockets: what was received goes in, records to be sent come out.
 
@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use rustls::{ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
 
 /// What TLS is made of: the contents of the files, and what is asked of clients.
 #[derive(Clone, PartialEq, Eq)]
@@ -200,10 +200,11 @@ fn config(
     Ok(Arc::new(config))
 }
 
-/// The server's half of TLS for one connection.
+/// One half of TLS for one connection: the server's, or a client's with a source.
 pub(crate) struct Tls {
-    session: ServerConnection,
-    encryption: Arc<Encryption>,
+    session: Connection,
+    /// What the server shows; none for a client.
+    encryption: Option<Arc<Encryption>>,
     /// Decrypted bytes that nobody has taken.
     waiting: usize,
     /// The client has said that nothing follows.
@@ -231,7 +232,14 @@ impl Tls {
         let mut session = ServerConnection::new(Arc::clone(config)).ok()?;
         // What is encrypted is taken out at once, so the connection's own bounds hold.
         session.set_buffer_limit(None);
-        Some(Self { session, encryption: Arc::clone(encryption), waiting: 0, closed: false, failure: None })
+        let encryption = Some(Arc::clone(encryption));
+        Some(Self { session: session.into(), encryption, waiting: 0, closed: false, failure: None })
+    }
+
+    /// The half of a client that has agreed on keys.
+    pub(crate) fn of_client(mut session: ClientConnection) -> Self {
+        session.set_buffer_limit(None);
+        Self { session: session.into(), encryption: None, waiting: 0, closed: false, failure: None }
     }
 
     /// Whether the two have not agreed on keys yet.
@@ -256,7 +264,7 @@ impl Tls {
 
     /// What the server's certificate adds to proofs of passwords.
     pub(crate) fn end_point(&self) -> Option<&[u8]> {
-        self.encryption.end_point.as_deref()
+        self.encryption.as_ref()?.end_point.as_deref()
     }
 
     /// The certificate that the client has shown, which was verified.

@@ -77,7 +77,7 @@ impl<'s> Following<'s> {
             return Definitions::Same;
         }
         let catalog = self.source.engine.store().catalog();
-        let is_same = |known: &Arc<ServerDef>| **known == *self.source.server;
+        let is_same = |known: &Arc<ServerDef>| known.is_same_source(&self.source.server);
         if catalog.server(&self.source.server.name).is_some_and(is_same) {
             Definitions::Changed(Plan::of(&catalog, &self.source.server.name))
         } else {
@@ -160,7 +160,7 @@ impl<'s> Following<'s> {
 
     /// How long to wait before the source is asked again what it shows: the longer nothing came of it, the longer.
     pub(crate) fn patience(&self) -> Duration {
-        if self.unsettled.is_empty() {
+        if !self.awaits_snapshot() {
             return STREAM_WAIT;
         }
         (self.waits_since.elapsed() / 10).clamp(SETTLE_WAIT, FEEDBACK_INTERVAL)
@@ -230,7 +230,15 @@ impl<'s> Following<'s> {
         if self.applied != self.received && self.again.is_empty() {
             self.applied = self.received;
             self.source.state.advance(self.received, self.applied);
+            if let Some(hub) = &self.source.hub {
+                hub.advance(self.applied);
+            }
         }
+    }
+
+    /// Whether a snapshot of the source is wanted.
+    pub(crate) fn awaits_snapshot(&self) -> bool {
+        !self.unsettled.is_empty() || self.source.hub.as_ref().is_some_and(|hub| hub.awaits_snapshot())
     }
 
     /// Whether the source shows all that was applied.
@@ -241,6 +249,9 @@ impl<'s> Following<'s> {
     /// Deletes once more what the source shows by now.
     pub(crate) fn settle(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         self.source.gate.show(snapshot);
+        if let Some(hub) = &self.source.hub {
+            hub.show(|transaction| snapshot.shows(transaction));
+        }
         let batch = self.unsettled.settled(snapshot);
         let mut rows = 0;
         if !batch.is_empty() {

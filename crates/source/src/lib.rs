@@ -17,6 +17,7 @@ mod error;
 mod fetch;
 mod fit;
 mod follow;
+mod forward;
 mod gate;
 mod limits;
 mod login;
@@ -26,6 +27,7 @@ mod pgoutput;
 mod plan;
 mod query;
 mod row;
+mod running;
 mod settle;
 mod slot;
 mod socket;
@@ -46,8 +48,10 @@ use engine::{Behind, Engine, Lag, LagVerdict, SourceColumn, SourceFacts, SourceN
 use store::definition::{MaterializedDef, Mode, ServerDef, TableDef, Wrapper};
 use store::{Catalog, Table};
 
+use ::forward::{Forwards, Hub, keeps_answers};
 use apply::Applier;
 use fetch::Fetchers;
+use forward::{Askers, Sessions};
 use gate::{Followed, Gate};
 use limits::{COMMIT_TRIES, IDLE_INTERVAL, RETRY_PAUSES, START_WAIT, SUPERVISE_INTERVAL};
 use login::{Purpose, connect};
@@ -69,18 +73,19 @@ impl Sources {
     /// # Errors
     ///
     /// The system gives no thread.
-    pub fn start(engine: &Arc<Engine>) -> std::io::Result<Self> {
+    pub fn start(engine: &Arc<Engine>, forwards: &Arc<Forwards>) -> std::io::Result<Self> {
         let views = Arc::new(Pool::default());
         engine.sources.attach(Box::new(Databases(Arc::clone(&views))));
+        forwards.attach(Box::new(Sessions));
         let stop = Arc::new(AtomicBool::new(false));
         // Before anybody is served: what a source may have changed meanwhile is not believed.
         let mut applier = Applier::new(engine);
-        let mut running = adjusted(engine, Vec::new(), &mut applier);
+        let mut running = adjusted(engine, forwards, Vec::new(), &mut applier);
         catch_up(engine, &mut running, &mut applier);
-        let (own, engine) = (Arc::clone(&stop), Arc::clone(engine));
+        let (own, engine, forwards) = (Arc::clone(&stop), Arc::clone(engine), Arc::clone(forwards));
         let supervisor = thread::Builder::new()
             .name("sources".into())
-            .spawn(move || supervise(&engine, running, &own, &views))?;
+            .spawn(move || supervise(&engine, &forwards, running, &own, &views))?;
         Ok(Self { stop, supervisor: Some(supervisor) })
     }
 }
@@ -178,11 +183,19 @@ struct Running {
     fetchers: Option<Fetchers>,
     /// How long it was not followed.
     lag: Lag,
+    /// What forwarded sessions share, where their answers are kept, and who asks the source for it.
+    hub: Option<Arc<Hub>>,
+    askers: Option<Askers>,
 }
 
 impl Running {
     /// Starts one. What depends on it was not followed so far.
-    fn start(engine: &Arc<Engine>, server: &Arc<ServerDef>, applier: &mut Applier) -> Self {
+    fn start(
+        engine: &Arc<Engine>,
+        server: &Arc<ServerDef>,
+        hub: Option<Arc<Hub>>,
+        applier: &mut Applier,
+    ) -> Self {
         let state = engine.sources.add(&server.name, engine.store().clock());
         let stop = Arc::new(AtomicBool::new(false));
         let gate = Arc::new(Gate::default());
@@ -192,6 +205,7 @@ impl Running {
             state: Arc::clone(&state),
             gate: Arc::clone(&gate),
             stop: Arc::clone(&stop),
+            hub: hub.clone(),
         };
         let spawned =
             thread::Builder::new().name(format!("source-{}", server.id)).spawn(move || follow(&source));
@@ -200,7 +214,8 @@ impl Running {
             .ok();
         let (server, fetchers) = (Arc::clone(server), None);
         let lag = Lag::new(Source::max_lag(&server), now());
-        let mut own = Self { server, state, stop, thread, gate, fetchers, lag };
+        let askers = hub.as_ref().map(|hub| Askers::start(engine, &server, hub));
+        let mut own = Self { server, state, stop, thread, gate, fetchers, lag, hub, askers };
         if !own.believes(engine) {
             own.empty(engine, applier);
         }
@@ -218,6 +233,9 @@ impl Running {
             return false;
         }
         let late = is_late(&facts, self.lag.max());
+        if let Some(hub) = self.hub.as_ref().filter(|_| late) {
+            hub.set_live(false);
+        }
         if late && self.state.enter("lagging") {
             tracing::info!(source = %self.server.name, "source is lagging");
         }
@@ -234,6 +252,12 @@ impl Running {
         engine.sources.remove(&self.state);
         if let Some(fetchers) = self.fetchers.take() {
             fetchers.end();
+        }
+        if let Some(askers) = self.askers.take() {
+            askers.end();
+        }
+        if let Some(hub) = self.hub.take() {
+            hub.lose();
         }
         if gone && self.server.option("slot").is_some() {
             remove_slot(engine, self.server);
@@ -338,11 +362,17 @@ fn no_database(server: &ServerDef) -> error::Error {
     error::Error::new("0A000", format!("server \"{}\" is a bus, and no database", server.name))
 }
 
-fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool, views: &Pool) {
+fn supervise(
+    engine: &Arc<Engine>,
+    forwards: &Forwards,
+    mut running: Vec<Running>,
+    stop: &AtomicBool,
+    views: &Pool,
+) {
     let mut applier = Applier::new(engine);
     // Relaxed: the flag carries no data.
     while !stop.load(Ordering::Relaxed) {
-        running = adjusted(engine, running, &mut applier);
+        running = adjusted(engine, forwards, running, &mut applier);
         for own in &mut running {
             own.distrust(engine, &mut applier);
         }
@@ -357,7 +387,12 @@ fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool,
 }
 
 /// Ends the sources whose definition is another one now, and starts those that are new.
-fn adjusted(engine: &Arc<Engine>, running: Vec<Running>, applier: &mut Applier) -> Vec<Running> {
+fn adjusted(
+    engine: &Arc<Engine>,
+    forwards: &Forwards,
+    running: Vec<Running>,
+    applier: &mut Applier,
+) -> Vec<Running> {
     let catalog = engine.store().catalog();
     let used = |server: &&Arc<ServerDef>| {
         let names = |name: &String| name.eq_ignore_ascii_case(&server.name);
@@ -365,15 +400,20 @@ fn adjusted(engine: &Arc<Engine>, running: Vec<Running>, applier: &mut Applier) 
         catalog.tables().any(|table| follows(table) && table.def().options.source.as_ref().is_some_and(names))
     };
     let wanted: Vec<_> = catalog.servers().iter().filter(used).collect();
-    let stays = |own: &Running| own.is_alive() && wanted.iter().any(|server| *own.server == ***server);
+    let stays =
+        |own: &Running| own.is_alive() && wanted.iter().any(|server| own.server.is_same_source(server));
     let (mut kept, ended): (Vec<_>, Vec<_>) = running.into_iter().partition(stays);
     for own in ended {
         let gone = !wanted.iter().any(|server| has_same_slot(server, &own.server));
         own.end(engine, gone);
     }
     for server in wanted {
+        let hub = keeps_answers(server).then(|| forwards.hub(&server.name));
+        if let Some(hub) = &hub {
+            hub.choose(server);
+        }
         if !kept.iter().any(|own| own.server.name == server.name) {
-            kept.push(Running::start(engine, server, applier));
+            kept.push(Running::start(engine, server, hub, applier));
         }
     }
     for own in &mut kept {
@@ -409,6 +449,9 @@ fn follow(source: &Source) {
             Wrapper::Nats => Err(no_database(&source.server)),
         };
         drop(followed);
+        if let Some(hub) = &source.hub {
+            hub.lose();
+        }
         match ended {
             // Its definition is another one now, or it is to stop: the supervisor knows.
             Ok(()) => return,

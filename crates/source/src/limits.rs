@@ -28,6 +28,21 @@ pub(crate) const GATHER: Duration = Duration::from_millis(1);
 /// that is gone is not asked without end.
 pub(crate) const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
+/// How often the definitions of a source are compared, where answers of forwarded statements are kept: so long an
+/// answer may be that of before a definition changed.
+pub(crate) const DEFINITIONS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How often the source is asked whether its commits wait for the stream: half of the time for which that is believed.
+pub(crate) const AWAITED_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long it is waited for somebody who wants a place of the log, or an inspection, before it is looked at anything
+/// else.
+pub(crate) const PLACES_WAIT: Duration = Duration::from_millis(50);
+pub(crate) const INSPECTIONS_WAIT: Duration = Duration::from_millis(50);
+
+/// The pause before a source that could not be asked for forwarded sessions is asked again.
+pub(crate) const ASKER_PAUSE: Duration = Duration::from_secs(1);
+
 /// How often the source is told how far it was read, and asked for a sign of life.
 pub(crate) const FEEDBACK_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
-use store::definition::ServerDef;
+use store::definition::{MappingDef, ServerDef};
 
 use crate::error::Error;
 use crate::limits::CONNECT_TIMEOUT;
@@ -18,6 +18,19 @@ use crate::wire::Connection;
 
 /// The code of a request to cancel.
 const CANCEL_REQUEST: u32 = 80_877_102;
+
+/// The name of a stream that commits wait for, unless the server's options say another one.
+const STANDBY_NAME: &str = "sqlcached";
+
+/// What connections of our own are set to: the texts of values, of which ours are made.
+const OWN_PARAMETERS: &[(&str, &str)] = &[
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO"),
+    ("TimeZone", "UTC"),
+    ("IntervalStyle", "postgres"),
+    ("bytea_output", "hex"),
+    ("extra_float_digits", "1"),
+];
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +47,47 @@ pub(crate) fn own_name() -> &'static str {
     NAME.get_or_init(|| format!("sqlcached {:08x}", fastrand::u32(..)))
 }
 
+/// How the stream of a server's changes is called there. Where commits wait for it, its name is in the source's
+/// configuration.
+pub(crate) fn stream_name(server: &ServerDef) -> &str {
+    let awaited = (server.option("freshness") == Some("commit")).then_some(STANDBY_NAME);
+    server.option("standby_name").or(awaited).unwrap_or_else(|| own_name())
+}
+
 /// Connects to a server as its user mapping says.
 pub(crate) fn connect(server: &ServerDef, purpose: Purpose) -> Result<Connection, Error> {
     let until = now() + timeout_of(server);
+    let mapping = server.mapping().ok_or_else(|| Error::no_mapping(&server.name))?;
     let mut connection = Connection::over(reach(server)?)?;
-    log_in(&mut connection, server, purpose, until)?;
+    let follows = purpose == Purpose::Changes;
+    let name = if follows { stream_name(server) } else { own_name() };
+    let own = OWN_PARAMETERS.iter().copied().chain([("application_name", name)]);
+    let replicates = follows.then_some(("replication", "database"));
+    log_in(&mut connection, (server, mapping), own.chain(replicates), until)?;
+    Ok(connection)
+}
+
+/// Begins a session at a server for somebody else, as a mapping says and with these settings.
+pub(crate) fn begin(
+    server: &ServerDef,
+    mapping: &MappingDef,
+    parameters: &[(String, String)],
+) -> Result<Connection, Error> {
+    let until = now() + timeout_of(server);
+    let mut connection = Connection::over(reach(server)?)?;
+    connection.keep_aside();
+    let parameters = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    log_in(&mut connection, (server, mapping), parameters, until)?;
     Ok(connection)
 }
 
 /// Has a server end the statement that runs on a connection. Nobody answers that.
 pub(crate) fn cancel(server: &ServerDef, connection: &Connection) -> Result<(), Error> {
-    let Some(secret) = &connection.secret else { return Ok(()) };
+    connection.secret.as_ref().map_or(Ok(()), |secret| cancel_by(server, secret))
+}
+
+/// The same by what proves that somebody may.
+pub(crate) fn cancel_by(server: &ServerDef, secret: &[u8]) -> Result<(), Error> {
     let mut bytes = BytesMut::new();
     bytes.put_u32(8 + u32::try_from(secret.len()).unwrap_or(0));
     bytes.put_u32(CANCEL_REQUEST);
@@ -74,31 +117,16 @@ fn reach(server: &ServerDef) -> Result<Stream, Error> {
     Ok(stream)
 }
 
-fn log_in(
+fn log_in<'s>(
     connection: &mut Connection,
-    server: &ServerDef,
-    purpose: Purpose,
+    (server, mapping): (&'s ServerDef, &'s MappingDef),
+    settings: impl Iterator<Item = (&'s str, &'s str)>,
     until: Instant,
 ) -> Result<(), Error> {
-    let mapping = server.mapping().ok_or_else(|| Error::no_mapping(&server.name))?;
     let user = mapping.user().unwrap_or("postgres");
-    let mut parameters = vec![
-        ("user", user),
-        ("database", server.option("dbname").unwrap_or(user)),
-        ("application_name", own_name()),
-        ("client_encoding", "UTF8"),
-        // The texts of values, of which ours are made.
-        ("DateStyle", "ISO"),
-        ("TimeZone", "UTC"),
-        ("IntervalStyle", "postgres"),
-        ("bytea_output", "hex"),
-        ("extra_float_digits", "1"),
-    ];
-    if purpose == Purpose::Changes {
-        parameters.push(("replication", "database"));
-    }
+    let place = [("user", user), ("database", server.option("dbname").unwrap_or(user))];
     let mut bytes = BytesMut::new();
-    frontend::startup_message(parameters, &mut bytes)?;
+    frontend::startup_message(place.into_iter().chain(settings), &mut bytes)?;
     connection.send(&bytes)?;
     loop {
         let frame = connection.answer(until).map_err(|error| explained(error, server))?;

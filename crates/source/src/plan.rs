@@ -51,19 +51,33 @@ impl Plan {
             }
             let all = table.def().dependences().into_iter().map(|on| at_home(catalog, server, on));
             targets.extend(all.map(|on| Target::new(table, on)));
+            if options.mode == Mode::Answers {
+                targets.push(Target::new(table, by_tags()));
+            }
         }
         Self { generation: catalog.generation, targets }
     }
 
-    /// The names of its targets, for the next process.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.targets.iter().map(Target::name).collect()
+    /// The names of its targets, for the next process. `answers`: those of forwarded statements are followed, too.
+    pub(crate) fn names(&self, answers: bool) -> Vec<String> {
+        self.targets.iter().filter(|target| answers || !target.has_answers()).map(Target::name).collect()
+    }
+
+    /// The numbers of the tables that have answers of forwarded statements: one, and those that users made like it.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.targets.iter().enumerate().filter(|(_, target)| target.has_answers()).map(|(number, _)| number)
     }
 
     /// The number here of another plan's target.
     pub(crate) fn number_of(&self, target: &Target) -> Option<usize> {
         self.targets.iter().position(|own| own.is_same(target))
     }
+}
+
+/// What answers of forwarded statements depend on: whatever their tags say, and no table by its name.
+fn by_tags() -> Dependence {
+    let columns = vec![("tag".to_owned(), "tags".to_owned())];
+    Dependence { schema: String::new(), table: String::new(), columns }
 }
 
 /// What is depended on, with the schema that it has at its server.
@@ -123,6 +137,11 @@ impl Target {
     /// Whether it is a view that is refreshed when the source's table changes.
     pub(crate) fn is_view(&self) -> bool {
         self.table.def().materialized.is_some()
+    }
+
+    /// Whether its rows are answers of forwarded statements.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.table.def().options.mode == Mode::Answers
     }
 
     /// Whether it has all rows of the source's table.
@@ -299,6 +318,11 @@ impl Routes {
     pub(crate) fn wanted(&self, relation: u64) -> impl Iterator<Item = usize> {
         let routes = self.by_number.get(&relation).map_or(&[][..], Vec::as_slice);
         routes.iter().filter_map(|route| route.cells.as_ref()).flatten().copied()
+    }
+
+    /// What is known of a table.
+    pub(crate) fn relation(&self, number: u64) -> Option<&Relation> {
+        self.known.get(&number)
     }
 
     /// A table is not known any more.

@@ -49,6 +49,29 @@ impl Connection {
         Ok(described)
     }
 
+    /// The OIDs of the types of a text's parameters, of which `given` are known.
+    pub(crate) fn parameter_types(
+        &mut self,
+        sql: &str,
+        given: &[u32],
+        until: Instant,
+    ) -> Result<Vec<u32>, Error> {
+        let mut bytes = BytesMut::new();
+        frontend::parse("", sql, given.iter().copied(), &mut bytes)?;
+        frontend::describe(b'S', "", &mut bytes)?;
+        frontend::sync(&mut bytes);
+        self.send(&bytes)?;
+        let mut types = Vec::new();
+        self.each_answer(until, |frame| {
+            if frame.tag == b't' {
+                let (_, numbers) = frame.body.split_first_chunk::<2>().ok_or_else(cut)?;
+                types = numbers.as_chunks::<4>().0.iter().map(|number| u32::from_be_bytes(*number)).collect();
+            }
+            Ok(())
+        })?;
+        Ok(types)
+    }
+
     /// Runs a prepared statement, and gives each of its rows to `take`.
     pub(crate) fn fetch(
         &mut self,

@@ -11,9 +11,8 @@ use store::definition::ServerDef;
 
 use crate::error::Error;
 use crate::limits::{ANSWER_TIMEOUT, FEEDBACK_INTERVAL, SLOT_FREE_WAIT, STREAM_WAIT};
-use crate::login::own_name;
+use crate::login::stream_name;
 use crate::pgoutput::{literal, quoted};
-use crate::plan::Plan;
 use crate::time::now;
 use crate::wire::{COPY_BOTH, Connection, ERROR, error_of, row_of};
 
@@ -45,7 +44,6 @@ pub(crate) struct Begin<'b> {
     pub(crate) server: &'b ServerDef,
     pub(crate) state: &'b SourceState,
     pub(crate) must_stop: &'b dyn Fn() -> bool,
-    pub(crate) plan: &'b Plan,
     pub(crate) publication: &'b str,
     /// What the publication tells, as [`crate::check::published`] has it.
     pub(crate) published: &'b str,
@@ -103,7 +101,8 @@ impl Begin<'_> {
             lsn,
             life,
             published: self.published.to_owned(),
-            targets: self.plan.names(),
+            // The stream notes them when it begins.
+            targets: Vec::new(),
         };
         let (slot, followed) = (slot.to_owned(), Some(followed));
         Ok(Some(Begun { slot, followed, believed, end: origin.end }))
@@ -159,7 +158,10 @@ impl Begin<'_> {
 
     /// Ends an earlier connection of this very process that the source believes in still: its network was cut.
     fn free(&mut self, slot: &str, found: &Found) -> Result<(), Error> {
-        let Some(pid) = found.active.filter(|_| found.holder.as_deref() == Some(own_name())) else {
+        // Both: the number may be another's by now, and caches may have one name.
+        let own = self.state.facts().stream_process;
+        let is_own = found.holder.as_deref() == Some(stream_name(self.server));
+        let Some(pid) = found.active.filter(|pid| is_own && own == Some(*pid)) else {
             return found.refuse_used(slot);
         };
         self.beside.query(&format!("SELECT pg_terminate_backend({pid})"))?;
@@ -338,7 +340,8 @@ impl Found {
     fn of(beside: &mut Connection, slot: &str) -> Result<Option<Self>, Error> {
         let rows = beside.query(&format!(
             "SELECT s.plugin, s.database = current_database(), {STATUS}, s.confirmed_flush_lsn, s.active_pid,
-                    a.application_name, s.database
+                    a.application_name, s.database,
+                    pg_is_in_recovery() AND to_jsonb(s)->>'synced' = 'true'
              FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid
              WHERE s.slot_name = {}",
             literal(slot)
@@ -351,6 +354,11 @@ impl Found {
             let message =
                 format!("replication slot \"{slot}\" is {of}, with the plugin {}", cell(0).unwrap_or("none"));
             return Err(of_slot(Error::new("55006", message)));
+        }
+        if cell(7) == Some("t") {
+            let message =
+                format!("replication slot \"{slot}\" is a standby's copy: it is read when that is promoted");
+            return Err(Error::new("55000", message));
         }
         Ok(Some(Self {
             confirmed: cell(3).and_then(lsn_of).unwrap_or(0),

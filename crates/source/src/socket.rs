@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -18,6 +19,9 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
+
+/// A socket that does not block, and what encrypts it.
+pub(crate) type Parts = (OwnedFd, Option<Box<ClientConnection>>);
 
 impl Stream {
     /// Connects to a Unix socket.
@@ -40,6 +44,25 @@ impl Stream {
             }
         }
         Err(failed(last))
+    }
+
+    /// The socket, which does not block any more, and what encrypts it.
+    pub(crate) fn into_parts(self) -> io::Result<Parts> {
+        Ok(match self {
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                (stream.into(), None)
+            }
+            Self::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                (stream.into(), None)
+            }
+            Self::Tls(stream) => {
+                let StreamOwned { conn, sock } = *stream;
+                sock.set_nonblocking(true)?;
+                (sock.into(), Some(Box::new(conn)))
+            }
+        })
     }
 
     pub(crate) fn wait_at_most(&self, timeout: Duration) -> io::Result<()> {

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use engine::{Engine, SourceState};
+use forward::Hub;
 use store::definition::ServerDef;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Keys};
 use crate::gate::{Gate, Touched};
 use crate::limits::{MAX_LAG, MAX_LAG_MIN};
-use crate::plan::Plan;
+use crate::plan::{Plan, Target};
 
 /// What a source's thread works with.
 pub(crate) struct Source {
@@ -19,6 +20,8 @@ pub(crate) struct Source {
     pub(crate) state: Arc<SourceState>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) stop: Arc<AtomicBool>,
+    /// Where answers of forwarded statements are kept.
+    pub(crate) hub: Option<Arc<Hub>>,
 }
 
 impl Source {
@@ -39,6 +42,7 @@ impl Source {
     pub(crate) fn tell_gate(&self, plan: &Plan, batch: &Batch, transactions: &[u64]) {
         let touched = plan.touched(batch);
         self.gate.meet(transactions.to_vec(), touched.clone());
+        self.tell_hub(plan, batch, transactions);
         for (table, touched) in touched {
             match touched {
                 Touched::All => self.state.fetches.forget_absent(table, None),
@@ -47,6 +51,22 @@ impl Source {
                         self.state.fetches.forget_absent(table, Some(key));
                     }
                 }
+            }
+        }
+    }
+
+    /// Has no answer be kept that was read before these changes.
+    fn tell_hub(&self, plan: &Plan, batch: &Batch, transactions: &[u64]) {
+        let Some(hub) = &self.hub else { return };
+        for (number, keys) in batch.targets() {
+            if plan.targets.get(*number).is_some_and(Target::has_answers) {
+                let touched = match keys {
+                    Keys::All => forward::Touched::All,
+                    Keys::Each(keys) => forward::Touched::Tags(
+                        keys.iter().filter_map(|(key, _)| key.first()).map(|tag| &**tag).collect(),
+                    ),
+                };
+                hub.arrive(transactions, touched);
             }
         }
     }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use postgres_protocol::message::frontend;
 
 use crate::error::Error;
 use crate::limits::{ANSWER_LOOK, ANSWER_ROWS_MAX, ANSWER_TIMEOUT, MESSAGE_BYTES_MAX};
-use crate::socket::{Inbox, Stream};
+use crate::socket::{Inbox, Parts, Stream};
 use crate::time::now;
 
 /// The tag of `CopyBothResponse`.
@@ -26,6 +26,8 @@ pub(crate) struct Connection {
     broken: bool,
     /// What a request to cancel its statement proves itself with: the process there, and a secret.
     pub(crate) secret: Option<Bytes>,
+    /// What came aside of answers, as messages, where somebody wants it.
+    aside: Option<BytesMut>,
 }
 
 /// A message: its tag, and what stands behind its length.
@@ -36,11 +38,32 @@ pub(crate) struct Frame {
 
 impl Connection {
     pub(crate) fn over(stream: Stream) -> Result<Self, Error> {
-        Ok(Self { inbox: Inbox::over(stream)?, broken: false, secret: None })
+        Ok(Self { inbox: Inbox::over(stream)?, broken: false, secret: None, aside: None })
+    }
+
+    /// The process of the source that serves it.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.secret.as_ref()?.first_chunk().copied().map(u32::from_be_bytes)
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
         Ok(self.inbox.stream.write_all(bytes)?)
+    }
+
+    /// Keeps what comes aside of answers from now on.
+    pub(crate) fn keep_aside(&mut self) {
+        self.aside = Some(BytesMut::new());
+    }
+
+    /// What has come aside.
+    pub(crate) fn take_aside(&mut self) -> Vec<u8> {
+        self.aside.take().map_or_else(Vec::new, Vec::from)
+    }
+
+    /// The socket, which does not block any more, what encrypts it, and what has come and was not taken.
+    pub(crate) fn into_parts(self) -> Result<(Parts, Vec<u8>), Error> {
+        let rest = self.inbox.received().to_vec();
+        Ok((self.inbox.stream.into_parts()?, rest))
     }
 
     /// The certificate that the other side showed, if it speaks TLS.
@@ -109,7 +132,14 @@ impl Connection {
                 None if left.is_zero() => return Err(Error::connection("the source does not answer")),
                 None => look()?,
                 Some(frame) if frame.tag == ERROR => return Err(error_of(&frame.body)),
-                Some(frame) if ASIDE.contains(&frame.tag) => {}
+                Some(frame) if ASIDE.contains(&frame.tag) => {
+                    if let Some(aside) = &mut self.aside {
+                        aside.put_u8(frame.tag);
+                        // It came with such a length.
+                        aside.put_u32(u32::try_from(frame.body.len() + 4).unwrap_or(u32::MAX));
+                        aside.extend_from_slice(&frame.body);
+                    }
+                }
                 Some(frame) => return Ok(frame),
             }
         }

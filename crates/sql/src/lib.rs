@@ -91,10 +91,10 @@ pub use pgcatalog::function::{examples as function_examples, page as function_pa
 pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
-    BUS_STATES, BusFacts, Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, FetchFacts, HistoryFacts,
-    InvalidationFacts, NodeFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server,
-    SessionFacts, SettingFacts, SlowFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, StatementFacts,
-    oid_of_table, out_of_reach, preset_setting, private_setting,
+    BUS_STATES, BusFacts, Counts, DefaultGrants, EncryptionFacts, FIRST_USER_OID, FetchFacts, ForwardedFacts,
+    HistoryFacts, HotKeyFacts, InvalidationFacts, NodeFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts,
+    SOURCE_STATES, Server, SessionFacts, SettingFacts, SlowFacts, SourceColumn, SourceFacts, SourceNote,
+    SourceRows, StatementFacts, oid_of_table, out_of_reach, preset_setting, private_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;

@@ -94,13 +94,15 @@ pub(crate) fn run(
     let own_log = Arc::clone(&log);
     engine.on_verbosity(chosen.number(&VERBOSITY), Box::new(move |level| own_log.set(level)));
     // Before anybody is served: what a source may have changed meanwhile is gone.
-    let sources = source::Sources::start(&engine).map_err(|error| format!("sources: {error}"))?;
+    let forwards = Arc::new(forward::Forwards::default());
+    engine.sources.attach_forwarding(Arc::<forward::Forwards>::clone(&forwards));
+    let sources = source::Sources::start(&engine, &forwards).map_err(|error| format!("sources: {error}"))?;
     // The same of what other caches have told.
     let buses = cluster::Buses::start(&engine).map_err(|error| format!("buses: {error}"))?;
     // It is this process's own signal, which no worker waits for.
     engine.on_refresh(Box::new(process::ask_to_reload));
-    let server =
-        Server::start(&config, Arc::clone(&engine)).map_err(|error| explained(&error.to_string()))?;
+    let server = Server::start(&config, Arc::clone(&engine), Arc::clone(&forwards))
+        .map_err(|error| explained(&error.to_string()))?;
     unfinished.serves();
     greeting::print(&greeting::Facts {
         start: &start,

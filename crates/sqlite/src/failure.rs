@@ -32,6 +32,9 @@ fn place_of_table(message: &str, sql: &str) -> Option<usize> {
     Tokens::new(sql).find(is_name).map(|token| token.start)
 }
 
+/// What SQLite says of a row that stands where a value is wanted.
+const ROW_VALUE: &str = "row value misused";
+
 /// How a message of SQLite begins or what it contains, and the SQLSTATE it stands for; the first match counts.
 const MESSAGES: &[(&str, &str)] = &[
     ("prohibited in ", state::BAD_EXPRESSION_PLACE),
@@ -66,6 +69,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("bad JSON path", "22033"),
     ("misuse of aggregate", "42803"),
     ("misuse of window", "42P20"),
+    (ROW_VALUE, state::NOT_SUPPORTED),
     ("term out of range", "42P10"),
     ("expected 1", state::SYNTAX),
     ("number of result columns", state::SYNTAX),
@@ -99,7 +103,13 @@ fn of_message(message: String) -> SqlError {
         Some(("no such function", name)) => format!("function {name} does not exist"),
         _ => message,
     };
-    SqlError::new(state, message)
+    let is_row = message == ROW_VALUE;
+    let error = SqlError::new(state, if is_row { "a row is no value here".to_owned() } else { message });
+    if is_row {
+        error.with_hint("name its columns one by one, or compare it with another row")
+    } else {
+        error
+    }
 }
 
 /// A name as SQLite reports it, without the quotes and the advice that it adds where the name was quoted.
@@ -122,6 +132,7 @@ mod tests {
             (ffi::SQLITE_ERROR, "no such column: x", "42703"),
             (ffi::SQLITE_ERROR, "ambiguous column name: id", "42702"),
             (ffi::SQLITE_ERROR, "no such function: now", "42883"),
+            (ffi::SQLITE_ERROR, "row value misused", "0A000"),
             (ffi::SQLITE_ERROR, "wrong number of arguments to function abs()", "42883"),
             (ffi::SQLITE_ERROR, "near \"FORM\": syntax error", "42601"),
             (ffi::SQLITE_ERROR, "incomplete input", "42601"),

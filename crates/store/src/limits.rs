@@ -76,6 +76,10 @@ pub const SERVERS_MAX: usize = 64;
 
 /// Most user mappings of a server: one is used by the server itself, the others are kept for tools.
 pub(crate) const SERVER_MAPPINGS_MAX: usize = 64;
+/// Cached queries of one server: each text that comes new is compared with all of them.
+pub(crate) const CACHED_QUERIES_MAX: usize = 256;
+/// Bytes of the statement of one. All of them are written with each definition of their server.
+pub(crate) const CACHED_QUERY_BYTES_MAX: usize = 16 << 10;
 
 /// Longest value of an option of a server or user mapping: a path, or a token that stands for a password.
 pub(crate) const SERVER_OPTION_BYTES_MAX: usize = 4 << 10;

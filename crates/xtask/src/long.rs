@@ -40,6 +40,7 @@ const MORE: &[More] = &[
     more("sqlcached", &["binary::", "differential::"], &[("ACTS", "600000")]),
     more("sqlcached", &["outage"], &[("COMMITS", "500000")]),
     more("sqlcached", &["random_definitions"], &[("CHANGES", "3600"), ("DEFINITIONS", "120")]),
+    more("sqlcached", &["no_answer_is_older"], &[("CHECKED_SECONDS", "120")]),
 ];
 
 const fn more(

@@ -24,6 +24,7 @@ mod rooms;
 mod suites;
 mod tidy;
 mod tools;
+mod version;
 
 use std::process::ExitCode;
 
@@ -59,7 +60,8 @@ impl Outcome {
 }
 
 const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | quick CRATE | long [--minutes N] | tools [--bench] | install-client [--debug] PREFIX [DESTDIR] | \
-                     packages [--debug] [--only daemon|clients] [--program PATH] [--revision N] [FOLDER]";
+                     packages [--debug] [--only daemon|clients] [--program PATH] [--machine amd64|arm64] [--revision N] [FOLDER] | \
+                     version VERSION | release VERSION [--untagged] [FOLDER] | publish VERSION";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -71,6 +73,9 @@ fn main() -> ExitCode {
         ["tools"] => said("tools", tools::install()),
         ["install-client", places @ ..] => said("install-client", install::run(places)),
         ["packages", places @ ..] => said("packages", packages::run(places)),
+        ["release", arguments @ ..] => said("release", packages::release(arguments)),
+        ["publish", version] => said("publish", packages::publish(version)),
+        ["version", version] => said("version", version::change(version)),
         ["quick", names @ ..] => said("quick", quick::run(names)),
         ["long", arguments @ ..] => said("long", long::run(arguments)),
         ["tools", "--bench"] => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::daemon::{Folder, free_port};
+use crate::daemon::{Folder, free_port, signal};
 use crate::sources::until;
 
 /// Installed by the step `tools`.
@@ -67,8 +67,7 @@ impl Nats {
     }
 
     pub(super) fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(status.success());
+        signal(self.child.id(), name);
     }
 
     pub(super) fn terminate(&mut self) {

@@ -1,18 +1,13 @@
 //! What reads a cache's rows beside its sockets sees what the bus brings, and so does the console.
 
-use std::path::Path;
-use std::process::Command;
-
 use sqlcached_client::{Client as Near, Lookup, Options};
 
 use super::nats::Nats;
 use super::{PATIENT, cache, define, figure, fill, hear, options, wait};
-use crate::daemon::{free_port, run};
+use crate::console::shows;
+use crate::daemon::free_port;
 use crate::drivers::place::SqlDaemon;
-use crate::skipped;
 use crate::sources::{psql, until};
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A process reads rows of one cache in shared memory, and somebody deletes them in another one.
 #[test]
@@ -46,18 +41,10 @@ fn readers_of_shared_memory_see_what_the_bus_brings() {
 
 #[test]
 fn the_console_shows_the_caches() {
-    let packages = Path::new(ROOT).join("target/drivers/console/node_modules");
-    if !packages.is_dir() || !Path::new("/usr/bin/chromium").exists() {
-        return skipped("Chromium or playwright-core is not installed; make tools does it");
-    }
     let nats = Nats::start(&[]);
     let port = free_port();
     let daemon = SqlDaemon::start(&["--http-port", &port.to_string()]);
     define(&daemon, &options(&nats.url(), PATIENT));
     wait(&daemon, "streaming");
-    let mut browser = Command::new("node");
-    browser.arg(Path::new(ROOT).join("tests/drivers/console/bus.js")).env("NODE_PATH", packages);
-    browser.env("CONSOLE_URL", format!("http://127.0.0.1:{port}/"));
-    let (code, out, error) = run(&mut browser);
-    assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
+    shows(port, &["others/buses/lag ms/breaks/bus/streaming", "others/nodes/heard ms ago/this one"]);
 }

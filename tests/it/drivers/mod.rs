@@ -10,7 +10,7 @@ mod programs;
 pub(crate) mod suite;
 mod tokio_postgres;
 
-use crate::drivers::place::SqlDaemon;
+use crate::drivers::place::{Place, SqlDaemon};
 use crate::drivers::postgresql::PostgreSql;
 use crate::drivers::suite::{Line, SUITES};
 
@@ -112,8 +112,13 @@ fn tokio_postgres_suite() {
 #[test]
 fn the_suites_expect_what_postgresql_does() {
     let server = PostgreSql::start();
-    for suite in SUITES {
-        report(suite.name, &suite.run(&server.place));
+    for (name, lines) in at_place(&server.place) {
+        report(name, &lines);
     }
-    report("tokio-postgres", &tokio_postgres::run(&server.place));
+}
+
+/// What all suites say of a server, one after the other.
+pub(crate) fn at_place(place: &Place) -> impl Iterator<Item = (&'static str, Vec<Line>)> {
+    let programs = SUITES.iter().map(|suite| (suite.name, suite.run(place)));
+    programs.chain(std::iter::once_with(|| ("tokio-postgres", tokio_postgres::run(place))))
 }

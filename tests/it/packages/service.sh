@@ -11,8 +11,8 @@ pid() {
 	systemctl show --property MainPID --value sqlcached
 }
 
-# Installed, it serves at once, as a user of its own that may nothing.
-dpkg --install /packages/sqlcached_*-1_*.deb
+# Installed by the installer, it serves at once, as a user of its own that may nothing.
+sh /packages/install.sh --from file:///packages
 systemctl is-active sqlcached
 systemctl is-enabled sqlcached
 test "$(stat -c %U /proc/$(pid))" = sqlcached

@@ -311,6 +311,10 @@ fn a_promoted_standby_is_followed() {
     });
     primary.stop();
     network.to.store(standby.place.port, Ordering::Relaxed);
+    // A standby that is not promoted yet says nothing of what is believed. Once its statistics passed for a crash's.
+    until("the standby's copy of the slot is met", || {
+        psql(&daemon.place, "SELECT last_error FROM sqlcached_sources").contains("is a standby's copy")
+    });
     psql(&standby.place, "SELECT pg_promote()");
     psql(&standby.place, "UPDATE product SET price = 8 WHERE id = 2");
     wait(&daemon, "streaming");

@@ -1,9 +1,8 @@
 //! Tables that look at their source (`on_lag = 'fail'` and `'through'`), while it cannot be followed and answers
 //! queries.
 
-use std::process::Command;
-
 use super::{TABLE, asked, psql, server, shop, until, wait};
+use crate::daemon::signal;
 use crate::drivers::place::{Place, SqlDaemon};
 use crate::drivers::postgresql::PostgreSql;
 
@@ -112,10 +111,8 @@ fn a_table_reads_through_while_its_stream_hangs() {
     let daemon = cache(&database, query);
     let mut client = daemon.daemon.connect();
     let sender = psql(&database.place, "SELECT pid FROM pg_stat_replication");
-    let signal = |name| {
-        assert!(Command::new("kill").args(["-s", name, &sender]).status().unwrap().success());
-    };
-    signal("STOP");
+    let sender = sender.parse().unwrap();
+    signal(sender, "STOP");
     wait(&daemon, "lagging");
     until("nothing is stored", || {
         client.get("product:1");
@@ -125,7 +122,7 @@ fn a_table_reads_through_while_its_stream_hangs() {
         psql(&database.place, &format!("UPDATE product SET name = '{name}' WHERE id = 1"));
         assert_eq!(client.get("product:1").as_deref(), Some(name.as_bytes()));
     }
-    signal("CONT");
+    signal(sender, "CONT");
     wait(&daemon, "streaming");
     until("rows are stored again", || {
         assert_eq!(client.get("product:1").as_deref(), Some(&b"three"[..]));

@@ -1,7 +1,7 @@
 //! Who is connected with a session of SQL, and what they do.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ struct Shown {
     application: String,
     /// What stops its statement.
     cancel: Cancel,
+    /// Somebody ended it: its listener closes it when it looks next.
+    ended: AtomicBool,
     started_ms: i64,
     /// Held for a moment by the session's own thread, and by a reader of the tables.
     now: Mutex<Now>,
@@ -71,6 +73,17 @@ impl Sessions {
         let shown = self.by_number.lock().get(&pid).and_then(Weak::upgrade);
         shown.inspect(|shown| shown.cancel.cancel()).is_some()
     }
+
+    /// Ends a session, and what it does; false where there is none of this number.
+    pub(crate) fn terminate(&self, pid: i32) -> bool {
+        let shown = self.by_number.lock().get(&pid).and_then(Weak::upgrade);
+        // Relaxed: a mark by itself, which the listener looks at again and again.
+        let end = |shown: &Arc<Shown>| {
+            shown.ended.store(true, Ordering::Relaxed);
+            shown.cancel.cancel();
+        };
+        shown.inspect(end).is_some()
+    }
 }
 
 impl Presence {
@@ -92,12 +105,19 @@ impl Presence {
             encryption,
             application,
             cancel,
+            ended: AtomicBool::new(false),
             started_ms,
             now: Mutex::new(now),
             statements: AtomicU64::new(0),
         });
         sessions.by_number.lock().insert(number, Arc::downgrade(&shown));
         Self { sessions: Arc::clone(sessions), shown }
+    }
+
+    /// Whether somebody ended it.
+    pub(crate) fn is_ended(&self) -> bool {
+        // Relaxed: see `Sessions::terminate`.
+        self.shown.ended.load(Ordering::Relaxed)
     }
 
     /// A statement begins.

@@ -159,7 +159,7 @@ pub static METRICS: &[Metric] = &[
         "sqlcached_command_duration_seconds",
         Histogram,
         &["listener", "command"],
-        "Time of commands in the server, without the socket. One memcached command in 64 and one statement in 16 is timed, and counts for as many.",
+        "Time of commands in the server, without the socket. At least one memcached command in 64 and one statement in 16 is timed, and counts for as many.",
         |figures, give| {
             for ((listener, command), spread) in CLASSES.iter().zip(&figures.latencies) {
                 give(&[listener, command], Spread(spread));

@@ -32,6 +32,7 @@ use sql::{
     SqlError, TransactionStatus,
 };
 use store::Table;
+use store::definition::{MappingDef, ServerDef};
 use store::value::Value;
 
 pub use as_json::{JsonStatement, error_as_json};
@@ -229,6 +230,25 @@ impl SqlSession {
         }
     }
 
+    /// The mapping by which a role's sessions work at a server: its own, the owner's for who may act as that, or
+    /// everybody's.
+    ///
+    /// # Errors
+    ///
+    /// Nobody said as whom this role works there.
+    pub fn mapping_at<'s>(&self, server: &'s ServerDef, role: &str) -> Result<&'s MappingDef, SqlError> {
+        let owns = self.session.holder().owns(&server.access);
+        let own = server.mapping_of(Some(role));
+        let found = own.or_else(|| if owns { server.mapping() } else { server.mapping_of(None) });
+        found.ok_or_else(|| {
+            let message = format!("user mapping not found for user \"{role}\", server \"{}\"", server.name);
+            SqlError::new("42704", message).with_hint(format!(
+                "CREATE USER MAPPING FOR {role} SERVER {} OPTIONS (user '...', password '...')",
+                server.name
+            ))
+        })
+    }
+
     /// Says what its connection is encrypted with, before it begins.
     pub fn set_encryption(&mut self, encryption: EncryptionFacts) {
         self.encryption = Some(encryption);
@@ -289,6 +309,11 @@ impl SqlSession {
     #[inline]
     pub fn take_changed_settings(&mut self) -> Vec<(&'static str, String)> {
         self.settings.take_changed()
+    }
+
+    /// Whether somebody ended it (`pg_terminate_backend`).
+    pub fn is_ended(&self) -> bool {
+        self.presence.as_ref().is_some_and(Presence::is_ended)
     }
 
     /// How long it may sleep: in a transaction, and outside.

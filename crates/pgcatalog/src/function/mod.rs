@@ -129,6 +129,7 @@ const RENAMED: &[(&str, Returns, Option<Numeric>)] = &[
     ("pg_try_advisory_xact_lock_shared", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
     ("pg_backend_pid", Returns::Type(SqlType::Int4), None),
     ("pg_cancel_backend", Returns::Type(SqlType::Bool), None),
+    ("pg_terminate_backend", Returns::Type(SqlType::Bool), None),
     ("pg_notify", Returns::Type(SqlType::Void), None),
     ("wait_for_source", Returns::Type(SqlType::Bool), Some(Numeric::Nearest)),
     ("bus_sequence", Returns::Type(SqlType::Int8), None),
@@ -266,6 +267,11 @@ pub fn argument_types(name: &str) -> &'static [SqlType] {
         return &[SqlType::Int8, SqlType::Int8];
     }
     find(name).map_or(&[], |function| function.types)
+}
+
+/// Whether a function of numbers takes intervals, too.
+pub fn takes_spans(name: &str) -> bool {
+    find(name).is_some_and(|function| function.of_spans.is_some())
 }
 
 /// Makes a connection know the functions that are written here.

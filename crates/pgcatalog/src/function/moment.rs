@@ -427,13 +427,20 @@ fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { Value::Integer(value as i64) } else { Value::Real(value) }
 }
 
+/// A time without its zone, which stands right behind its digits; a span has none, but may have a plus behind a blank.
+fn without_zone(of: &str) -> &str {
+    let of = of.trim_end_matches('Z');
+    let zone = of.find('+').filter(|at| of[..*at].ends_with(|before: char| before.is_ascii_digit()));
+    zone.map_or(of, |at| &of[..at])
+}
+
 fn date_part(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (field, of) = (text(values, 0)?.to_ascii_lowercase(), text(values, 1)?);
     if is_moment(&of) {
         let moment = Moment::read(&of)?;
         return part_of_moment(&field, moment.us, moment.local());
     }
-    let span = Interval::parse(of.split(['+', 'Z']).next().unwrap_or(&of))?;
+    let span = Interval::parse(without_zone(&of))?;
     let seconds = (span.us % 60_000_000) as f64 / 1e6;
     Ok(number(match field.as_str() {
         "epoch" => span.seconds(),

@@ -92,7 +92,7 @@ impl Layout {
 
     /// Whether its rows are computed for one table of the user's, if the statement names it: they cost something.
     pub(super) fn is_by_table(&self) -> bool {
-        ["sqlcached_prefixes", "sqlcached_largest"].contains(&self.name)
+        ["sqlcached_hot", "sqlcached_largest", "sqlcached_prefixes"].contains(&self.name)
     }
 
     /// The position of a column.

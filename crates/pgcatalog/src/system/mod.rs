@@ -47,10 +47,10 @@ pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub use self::relation::modifier;
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{
-    BUS_STATES, BusFacts, Counts, DefaultGrants, EncryptionFacts, FetchFacts, HistoryFacts,
-    InvalidationFacts, NodeFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES, Server,
-    SessionFacts, SettingFacts, SlowFacts, SourceColumn, SourceFacts, SourceNote, SourceRows, StatementFacts,
-    out_of_reach,
+    BUS_STATES, BusFacts, Counts, DefaultGrants, EncryptionFacts, FetchFacts, ForwardedFacts, HistoryFacts,
+    HotKeyFacts, InvalidationFacts, NodeFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, SOURCE_STATES,
+    Server, SessionFacts, SettingFacts, SlowFacts, SourceColumn, SourceFacts, SourceNote, SourceRows,
+    StatementFacts, out_of_reach,
 };
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 

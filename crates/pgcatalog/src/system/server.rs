@@ -9,6 +9,7 @@ use sqltext::error::{SqlError, state};
 use crate::advisory::{LockCall, LockFacts};
 use crate::session::{Holder, Rights};
 use sqltext::grant::Kind;
+use store::Table;
 use store::definition::{Grant, MaterializedDef, ServerDef, TableDef};
 use store::value::ValueRef;
 
@@ -81,6 +82,8 @@ pub struct SourceFacts {
     pub applied_lsn: u64,
     /// Where the source's log ended when that was last heard.
     pub source_lsn: u64,
+    /// The process of the source that streams, or did last.
+    pub stream_process: Option<u32>,
     /// When the last sign of life that came back was sent.
     pub heard: Option<std::time::Instant>,
     /// Milliseconds that the last sign of life took from the source to here.
@@ -143,6 +146,39 @@ impl SourceFacts {
         }
         end.saturating_sub(self.applied_lsn)
     }
+}
+
+/// A statement that clients send through this program to a database behind, in one state of their sessions there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForwardedFacts {
+    /// The foreign server.
+    pub server: String,
+    /// Tells it from the others of its server; 0: it is none that a state matters to.
+    pub number: u64,
+    /// Its text.
+    pub statement: String,
+    /// The cached query that it is.
+    pub name: Option<String>,
+    /// As whom it works at the source.
+    pub user: String,
+    /// `new`, `asked`, `kept` or `refused`.
+    pub state: &'static str,
+    /// Why its answers are not kept.
+    pub reason: Option<String>,
+    /// What would change that, or have its answers depend on less.
+    pub cure: Option<String>,
+    /// What its answers depend on: tables, with the column whose values tell which of their rows.
+    pub depends: Vec<String>,
+    /// Executions that the source answered.
+    pub forwarded: u64,
+    /// How long that took, in microseconds.
+    pub forwarded_us: u64,
+    /// Executions that were answered here.
+    pub hits: u64,
+    /// Answers that were kept.
+    pub kept: u64,
+    /// Answers that were not, for what they depend on changed meanwhile.
+    pub late: u64,
 }
 
 /// What the connection to a bus may do.
@@ -350,6 +386,21 @@ pub struct DefaultGrants {
     pub grants: Vec<Grant>,
 }
 
+/// A key that memcached's clients use much: estimates of the last minute.
+#[derive(Clone, Debug)]
+pub struct HotKeyFacts {
+    /// Its table.
+    pub table: Arc<Table>,
+    /// The key as the table has it.
+    pub key: Box<[u8]>,
+    /// Commands that read it.
+    pub reads: u64,
+    /// Commands that wrote, changed or removed it.
+    pub writes: u64,
+    /// Commands on all keys of the table.
+    pub table_uses: u64,
+}
+
 /// A statement that took long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlowFacts {
@@ -549,6 +600,8 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn advisory_locks(&self) -> Vec<LockFacts>;
     /// Stops the statement of a session; false where there is no such session.
     fn cancel(&self, pid: i32) -> bool;
+    /// Ends a session; false where there is no such session.
+    fn terminate(&self, pid: i32) -> bool;
     /// All roles; empty where none are kept. The one who owns everything has the number [`OWNER`].
     fn roles(&self) -> Vec<RoleFacts>;
     /// The name of the role who owns everything; none where none are kept.
@@ -569,6 +622,8 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn slow_statements(&self) -> Vec<SlowFacts>;
     /// What made rows invalid recently, the newest last.
     fn invalidations(&self) -> Vec<InvalidationFacts>;
+    /// The keys that are used most, of the table of this name or of each.
+    fn hot_keys(&self, table: Option<&str>) -> Vec<HotKeyFacts>;
     /// The server's figures over time.
     fn history(&self) -> Vec<HistoryFacts>;
     /// An expiry rule of a table has removed rows.
@@ -582,6 +637,10 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn buses(&self) -> Vec<BusFacts>;
     /// The caches that are heard on them.
     fn nodes(&self) -> Vec<NodeFacts>;
+    /// The statements that clients send through this program to the databases behind.
+    fn forwarded(&self) -> Vec<ForwardedFacts>;
+    /// Whether the text of a cached query may be one whose answers are kept.
+    fn check_cached_query(&self, statement: &str) -> Result<(), SqlError>;
     /// Whether what a bus carried up to this message is applied; it is waited for until then, or so long. None: no
     /// table names it.
     fn bus_applied(&self, name: &str, sequence: u64, wait: Duration) -> Option<bool>;
@@ -657,6 +716,10 @@ impl Server for NoServer {
         false
     }
 
+    fn terminate(&self, _: i32) -> bool {
+        false
+    }
+
     fn roles(&self) -> Vec<RoleFacts> {
         Vec::new()
     }
@@ -697,6 +760,10 @@ impl Server for NoServer {
         Vec::new()
     }
 
+    fn hot_keys(&self, _: Option<&str>) -> Vec<HotKeyFacts> {
+        Vec::new()
+    }
+
     fn history(&self) -> Vec<HistoryFacts> {
         Vec::new()
     }
@@ -717,6 +784,14 @@ impl Server for NoServer {
 
     fn nodes(&self) -> Vec<NodeFacts> {
         Vec::new()
+    }
+
+    fn forwarded(&self) -> Vec<ForwardedFacts> {
+        Vec::new()
+    }
+
+    fn check_cached_query(&self, _: &str) -> Result<(), SqlError> {
+        Ok(())
     }
 
     fn bus_applied(&self, _: &str, _: u64, _: Duration) -> Option<bool> {

@@ -17,8 +17,8 @@ use rustix::io::Errno;
 
 use super::connection::{Connection, Overdue};
 use super::opening::{Opening, Step, refuse_place};
-use super::turn::fatal;
 use super::{ONE, SqlListener};
+use crate::fatal::fatal;
 use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, HANDSHAKE_TURNS, SWEEP_INTERVAL};
 use crate::listen::Listener;
 use crate::origin::address_of;
@@ -257,6 +257,11 @@ impl SqlAcceptor {
                     self.listener.open(*connection).map_err(|_| Errno::NOMEM)
                 });
             }
+            Step::Forward(request) => {
+                if epoll::delete(&self.epoll, &request.socket).is_ok() {
+                    self.listener.forwarder.open(request);
+                }
+            }
             Step::Refused(opening, answer, wait) => {
                 let _silent = epoll::delete(&self.epoll, &opening.socket);
                 let wait = wait_ticks(wait);
@@ -315,7 +320,9 @@ impl SqlAcceptor {
             if let Some(connection) = guard.as_mut()
                 && let Some(Overdue { counter, state, message }) = connection.overdue(now, idle)
             {
-                self.context.count(counter, 1);
+                if let Some(counter) = counter {
+                    self.context.count(counter, 1);
+                }
                 last_words(connection, state, message, now);
                 self.listener.places.close(place, guard);
                 continue;

@@ -9,7 +9,7 @@ use engine::{Cancel, Counter, SqlSession, Tick, TransactionStatus, ticks_between
 use super::SqlListener;
 use super::copy::CopyIn;
 use super::dialogue::Parked;
-use super::places::Key;
+use crate::cancels::Key;
 use crate::limits::{CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
 use crate::pace::{Pace, ticks};
 use crate::shared::Permit;
@@ -18,9 +18,10 @@ use crate::socket::Socket;
 /// Waiting bytes below this are not accounted for: they belong to the cost of a connection.
 const ACCOUNTED_FROM_BYTES: usize = 16 << 10;
 
-/// Why a connection is closed by the clock.
+/// Why a connection is closed by the clock, or by another session.
 pub(crate) struct Overdue {
-    pub(crate) counter: Counter,
+    /// What counts it; none where somebody asked for it.
+    pub(crate) counter: Option<Counter>,
     pub(crate) state: &'static str,
     pub(crate) message: &'static str,
 }
@@ -145,19 +146,23 @@ impl Connection {
 
     /// What the clock says. `idle` is how long any connection may be silent; a session may say so for itself.
     pub(crate) fn overdue(&self, now: Tick, idle: Option<Duration>) -> Option<Overdue> {
+        if self.session.is_ended() {
+            let message = "terminating connection due to administrator command";
+            return Some(Overdue { counter: None, state: "57P01", message });
+        }
         if self.parked.is_some() {
             return None;
         }
         if self.socket.receiving.is_too_slow(now) || self.socket.sending.is_too_slow(now) {
             let message = "terminating connection because it reads or sends too slowly";
-            return Some(Overdue { counter: Counter::SlowKicks, state: "08006", message });
+            return Some(Overdue { counter: Some(Counter::SlowKicks), state: "08006", message });
         }
         if self.socket.output_waiting() > 0 {
             return None;
         }
         let silent = ticks_between(self.active, now);
         let passed = |limit: Option<Duration>| limit.is_some_and(|limit| silent > ticks(limit));
-        let counter = Counter::IdleKicks;
+        let counter = Some(Counter::IdleKicks);
         if self.session.status() != TransactionStatus::Idle && passed(self.session.idle_timeout()) {
             let message = "terminating connection due to idle-in-transaction timeout";
             return Some(Overdue { counter, state: "25P03", message });

@@ -13,7 +13,7 @@ use postgres::frontend::{Bind, Malformed, Parse, Request, Target};
 use super::connection::Connection;
 use super::copy::CopyIn;
 use super::rows::{CHANGED, ClientRows, field, format_of, refused};
-use super::turn::fatal;
+use crate::fatal::fatal;
 
 /// A whole `Sync`.
 const SYNC: &[u8] = b"S\0\0\0\x04";

@@ -36,7 +36,9 @@ pub(crate) use accept::{SqlAcceptor, SqlCall};
 pub(crate) use turn::{RequestLoop as SqlRequestLoop, serve};
 
 use self::connection::Connection;
-use self::places::{Cancels, Place, Places};
+use self::places::{Place, Places};
+use crate::cancels::Cancels;
+use crate::forward::Forwarder;
 use crate::run_permits::RunPermits;
 use crate::shared::Shared;
 
@@ -57,12 +59,13 @@ pub(crate) struct SqlListener {
     /// Held for a moment; no other lock is taken meanwhile.
     told: Mutex<Told>,
     places: Places,
-    cancels: Cancels,
+    pub(crate) cancels: Arc<Cancels>,
     /// Connections that have something to do without an event, each once.
     again: Mutex<VecDeque<usize>>,
     /// For the SQL threads that work.
     pub(crate) permits: RunPermits,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) forwarder: Arc<Forwarder>,
 }
 
 /// What the kernel has told, and nobody has acted on yet. A thread takes some events at once and works on the first;
@@ -124,7 +127,11 @@ impl Wake {
 
 impl SqlListener {
     /// A listener whose connections so many threads serve at once.
-    pub(crate) fn new(shared: Arc<Shared>, threads: usize) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        threads: usize,
+        forwarder: Arc<Forwarder>,
+    ) -> io::Result<Arc<Self>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // Edge-triggered and never read: each call wakes one thread.
@@ -139,10 +146,11 @@ impl SqlListener {
             call,
             told: Mutex::default(),
             places: Places::new(),
-            cancels: Cancels::default(),
+            cancels: Arc::default(),
             again: Mutex::new(VecDeque::new()),
             permits: RunPermits::new(threads),
             shared,
+            forwarder,
         }))
     }
 

@@ -7,20 +7,25 @@ use std::sync::Arc;
 use engine::auth::scram::{SCRAM, SCRAM_PLUS};
 use engine::auth::{Admission, Authenticated, Method, Peer, Protocol, Proving, Refusal as Refused};
 use engine::{Cancel, Identity, SqlError, SqlSession, Tick};
+use forward::Start;
 use postgres::backend::{self, Status};
 use postgres::opening::{
     Encryption, NEWEST_MINOR, Opening as Packet, Proof, Refusal, TLS_FIRST, first_of_exchange, parse,
     password, proof,
 };
 use rustix::net::SendFlags;
+use store::definition::ServerDef;
 
 use super::SqlListener;
 use super::connection::Connection;
-use super::turn::fatal;
+use crate::cancels::Canceller;
+use crate::fatal::fatal;
+use crate::forward::{Request, server_of};
 use crate::limits::OPENING_BUFFER_BYTES;
 use crate::origin::{Place, address_of, failed};
 use crate::pace::milliseconds;
 use crate::password::RolePassword;
+use crate::shared::Permit;
 use crate::socket::Socket;
 use crate::stranger::Stranger;
 use crate::tls::Tls;
@@ -84,6 +89,8 @@ pub(crate) enum Step {
     Check(Opening, RolePassword),
     /// Its session begins.
     Begin(Box<Connection>),
+    /// Its session is to begin at a server.
+    Forward(Box<Request>),
     /// It is not let in, and hears it after so many milliseconds.
     Refused(Opening, Vec<u8>, u64),
     /// It is over.
@@ -221,7 +228,9 @@ impl Opening {
                     }
                 }
                 Packet::Cancel { process, secret } => {
-                    listener.cancels.cancel(process, &secret);
+                    if let Some(target) = listener.cancels.cancel(process, &secret) {
+                        listener.forwarder.cancel(&target);
+                    }
                     return Step::End;
                 }
                 Packet::Startup { consumed, minor, parameters } => {
@@ -457,7 +466,11 @@ impl Opening {
             return Step::End;
         };
         let mut session = SqlSession::of(Arc::clone(engine), who, address_of(&self.socket));
-        let Ok(key) = listener.cancels.admit(session.cancel().clone(), wanted.minor >= 2) else {
+        if let Some(server) = server_of(engine, &wanted.database) {
+            return self.forward(listener, wanted, server, (permit, session), out, now);
+        }
+        let canceller = Canceller::Session(session.cancel().clone());
+        let Ok(key) = listener.cancels.admit(canceller, wanted.minor >= 2) else {
             return Step::End;
         };
         if let Some(tls) = self.socket.tls() {
@@ -480,6 +493,42 @@ impl Opening {
         let Self { socket, input, .. } = self;
         let connection = Connection::new(socket, Arc::clone(listener), permit, session, key, input, now);
         if sent { Step::Begin(Box::new(connection)) } else { Step::End }
+    }
+
+    /// Begins the session at a server. `out`: what the client hears first.
+    fn forward(
+        mut self,
+        listener: &Arc<SqlListener>,
+        wanted: &Wanted,
+        server: Arc<ServerDef>,
+        (permit, session): (Permit, SqlSession),
+        mut out: Vec<u8>,
+        now: Tick,
+    ) -> Step {
+        let mapping = match session.mapping_at(&server, &wanted.role) {
+            Ok(mapping) => mapping.clone(),
+            Err(error) => {
+                fatal(error.state, &error.message, &mut out);
+                self.send(&out);
+                return Step::End;
+            }
+        };
+        let own = |(name, _): &&(String, String)| {
+            !["user", "database", "replication"].contains(&name.as_str()) && !name.starts_with("_pq_.")
+        };
+        let parameters = wanted.parameters.iter().filter(own).cloned().collect();
+        let Self { socket, input, .. } = self;
+        Step::Forward(Box::new(Request {
+            socket,
+            input,
+            cancels: Arc::clone(&listener.cancels),
+            permit,
+            session,
+            long_secret: wanted.minor >= 2,
+            start: Start { server, mapping, parameters },
+            out,
+            now,
+        }))
     }
 }
 

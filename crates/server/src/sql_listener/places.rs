@@ -1,6 +1,5 @@
 //! Where connections are while nobody serves them.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -9,7 +8,6 @@ use engine::Cancel;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::connection::Connection;
-use crate::limits::SECRET_BYTES;
 
 /// Places in one piece of the table. Pieces are made as they are needed and stay.
 const PIECE: usize = 256;
@@ -171,69 +169,4 @@ impl Place {
             cancel.cancel();
         }
     }
-}
-
-/// What cancel requests name: connections by number, each with a secret.
-#[derive(Debug, Default)]
-pub(crate) struct Cancels {
-    /// Taken when a connection comes, goes or is to be cancelled; no other lock is taken while it is held.
-    known: Mutex<Known>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    last: i32,
-    sessions: HashMap<i32, (Vec<u8>, Cancel)>,
-}
-
-/// A connection's number and secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) process: i32,
-    pub(crate) secret: Vec<u8>,
-}
-
-impl Cancels {
-    /// A number and a secret for a new session. Up to protocol 3.0 a secret has four bytes.
-    pub(crate) fn admit(&self, cancel: Cancel, long: bool) -> io::Result<Key> {
-        let mut secret = vec![0; if long { SECRET_BYTES } else { 4 }];
-        let filled = rustix::rand::getrandom(&mut secret[..], rustix::rand::GetRandomFlags::empty())?;
-        if filled < secret.len() {
-            return Err(io::Error::other("no random bytes"));
-        }
-        let mut known = self.known.lock();
-        let process = loop {
-            known.last = known.last.checked_add(1).unwrap_or(1);
-            if !known.sessions.contains_key(&known.last) {
-                break known.last;
-            }
-        };
-        known.sessions.insert(process, (secret.clone(), cancel));
-        Ok(Key { process, secret })
-    }
-
-    pub(crate) fn forget(&self, process: i32) {
-        self.known.lock().sessions.remove(&process);
-    }
-
-    /// Cancels the statement of the session that the key belongs to, if there is one.
-    pub(crate) fn cancel(&self, process: i32, secret: &[u8]) {
-        let known = self.known.lock();
-        if let Some((right, cancel)) = known.sessions.get(&process)
-            && same(right, secret)
-        {
-            cancel.cancel();
-        }
-    }
-
-    pub(crate) fn cancel_all(&self) {
-        for (_, cancel) in self.known.lock().sessions.values() {
-            cancel.cancel();
-        }
-    }
-}
-
-/// Compares without telling by its time where the first difference is.
-fn same(right: &[u8], given: &[u8]) -> bool {
-    right.len() == given.len() && right.iter().zip(given).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

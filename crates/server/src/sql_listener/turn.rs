@@ -3,12 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use engine::{Counter, SqlThreadContext};
-use postgres::backend::{Report, Severity, report};
 use postgres::frontend::{Broken, Parsed, parse};
 
 use super::SqlListener;
 use super::connection::Connection;
 use super::dialogue::{self, Parked};
+use crate::fatal::fatal;
 use crate::limits::{COMMANDS_PER_TURN, READ_BUFFER_BYTES, REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES};
 
 /// What a SQL thread serves connections with.
@@ -230,25 +230,4 @@ fn refuse(connection: &mut Connection, broken: Broken, out: &mut Vec<u8>) {
             fatal("08P01", &format!("invalid length {length} of a message of type '{kind}'"), out);
         }
     }
-}
-
-/// Appends an error that ends the connection.
-pub(crate) fn fatal(state: &str, message: &str, out: &mut Vec<u8>) {
-    let severity = Severity::Fatal;
-    report(
-        &Report {
-            severity,
-            state,
-            message,
-            detail: None,
-            hint: None,
-            position: None,
-            context: None,
-            table: None,
-            column: None,
-            constraint: None,
-            routine: None,
-        },
-        out,
-    );
 }

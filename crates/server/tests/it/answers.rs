@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("groups.txt", include_str!("answers/groups.txt")),
     ("json.txt", include_str!("answers/json.txt")),
     ("lateral.txt", include_str!("answers/lateral.txt")),
+    ("mixed.txt", include_str!("answers/mixed.txt")),
     ("moments.txt", include_str!("answers/moments.txt")),
     ("names.txt", include_str!("answers/names.txt")),
     ("numbers.txt", include_str!("answers/numbers.txt")),

@@ -583,6 +583,27 @@ fn what_others_do_is_theirs() {
     }
 }
 
+/// Keys that others use are shown to who may read the rows, and to nobody for being allowed to monitor.
+#[test]
+fn hot_keys_are_shown_to_who_may_read_the_table() {
+    let users =
+        "CREATE USER a; CREATE USER b; CREATE USER c IN ROLE pg_monitor; CREATE USER app PASSWORD 'x';";
+    let daemon = guarded(users);
+    let mut chief = sql(&daemon, "chief");
+    make(&mut chief);
+    let grants = ["GRANT INSERT, UPDATE ON t TO app", "GRANT SELECT ON t TO a", "GRANT SELECT (v) ON t TO b"];
+    done(&mut chief, &grants);
+    let mut app = memcached(&daemon, "app");
+    for _ in 0..300 {
+        app.ask(b"set t:private 0 0 1\r\nx\r\n", b"STORED\r\n");
+    }
+    daemon.advance(Duration::from_millis(100));
+    for (role, sees) in [("chief", true), ("a", true), ("b", false), ("c", false), ("app", false)] {
+        let said = sql(&daemon, role).ask("SELECT key FROM sqlcached_hot WHERE table_name = 't'");
+        assert_eq!(said.iter().any(|one| one == "D private"), sees, "{role}: {said:?}");
+    }
+}
+
 /// Ways around the gate that a role may think of: `a` may make tables, `b` has nothing, and both know the names.
 #[test]
 fn ways_around_the_gate() {

@@ -44,7 +44,7 @@ fn a_unix_socket() {
     let mut client = Client { stream: UnixStream::connect(&path).unwrap() };
     client.ask(b"set a 0 0 1\r\nx\r\nget a\r\n", b"STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
 
-    let second = Server::start(&config, Arc::clone(&daemon.engine));
+    let second = Server::start(&config, Arc::clone(&daemon.engine), Arc::default());
     assert!(matches!(second, Err(StartError::Listen(server::ListenError::InUse(_)))), "{second:?}");
     client.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
     drop(daemon);
@@ -61,7 +61,7 @@ fn stale_sockets_go_and_other_files_stay() {
     let Daemon { server, engine, .. } = daemon_with(&config);
     drop(server);
     std::fs::write(&path, "a file").unwrap();
-    let refused = Server::start(&config, engine);
+    let refused = Server::start(&config, engine, Arc::default());
     assert!(matches!(refused, Err(StartError::Listen(server::ListenError::NotASocket(_)))), "{refused:?}");
     assert_eq!(std::fs::read(&path).unwrap(), b"a file");
 }
@@ -72,7 +72,7 @@ fn nothing_beyond_this_machine_without_a_proof() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
         let mut config = config();
         config.listen_addresses = vec![address.parse().unwrap()];
-        let refused = Server::start(&config, Arc::clone(&engine)).unwrap_err().to_string();
+        let refused = Server::start(&config, Arc::clone(&engine), Arc::default()).unwrap_err().to_string();
         assert!(refused.contains("no rule asks its clients for a proof"), "{refused}");
     }
 }
@@ -85,7 +85,10 @@ fn settings_that_make_no_sense() {
     let mut nobody = config();
     nobody.threads = 0;
     for config in [nowhere, nobody] {
-        assert!(matches!(Server::start(&config, Arc::clone(&engine)), Err(StartError::Setting(_))));
+        assert!(matches!(
+            Server::start(&config, Arc::clone(&engine), Arc::default()),
+            Err(StartError::Setting(_))
+        ));
     }
 }
 

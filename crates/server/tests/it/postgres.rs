@@ -639,6 +639,32 @@ fn pg_cancel_backend_stops_another_sessions_statement() {
     assert_eq!(other.ask("SELECT pg_cancel_backend(-1)")[1], "D f");
 }
 
+/// The session ends whether it sleeps or works, and its transaction is rolled back.
+#[test]
+fn pg_terminate_backend_ends_another_session() {
+    let daemon = daemon_with(&Config { sql_threads: 2, ..sql_config() });
+    let (mut idle, mut busy, mut other) = (Pg::connect(&daemon), Pg::connect(&daemon), Pg::connect(&daemon));
+    other.ask("CREATE TABLE ended (k INT PRIMARY KEY)");
+    idle.ask("BEGIN");
+    idle.ask("INSERT INTO ended VALUES (1)");
+    busy.send(&query(ENDLESS));
+    for (number, state) in [(idle.key.0, "idle in transaction"), (busy.key.0, "active")] {
+        let end = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {number} AND state = '{state}'"
+        );
+        while other.ask(&end)[1] != "D t" {}
+    }
+    let heard = busy.until_ready();
+    assert!(heard.iter().any(|line| line.starts_with("E ERROR 57014")), "{heard:?}");
+    daemon.advance(Duration::from_secs(1));
+    for session in [&mut idle, &mut busy] {
+        let heard = session.rest();
+        assert!(heard.iter().any(|line| line.starts_with("E FATAL 57P01")), "{heard:?}");
+    }
+    assert_eq!(other.ask("SELECT count(*) FROM ended")[1], "D 0");
+    assert_eq!(other.ask(&format!("SELECT pg_terminate_backend({})", idle.key.0))[1], "D f");
+}
+
 #[test]
 fn lastval_tells_the_number_made_last() {
     let daemon = daemon();

@@ -633,7 +633,9 @@ fn peers_who_prove_nothing_have_few_places() {
     let mut silent: Vec<Pg> = Vec::new();
     let is_refused = |pg: &mut Pg| {
         pg.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        pg.stream.peek(&mut [0]).is_ok()
+        let is_told = pg.stream.peek(&mut [0]).is_ok();
+        pg.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        is_told
     };
     loop {
         let mut pg = Pg::plain(&daemon);

@@ -226,6 +226,7 @@ fn whatever_a_server_answers_connecting_ends() {
         options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         mappings: vec![mapping],
         access: store::definition::Access::default(),
+        queries: Vec::new(),
     };
     for _ in 0..rounds {
         assert!(super::ask(&source, &[], None).is_err());

@@ -6,26 +6,30 @@ mod signs;
 use std::time::Instant;
 
 use bytes::Bytes;
+use forward::Ticket;
 use store::Followed;
 use store::definition::ServerDef;
 
 use crate::apply::Applier;
+use crate::batch::Keys;
 use crate::check::{check, named, publication_of, published};
 use crate::checker::Checker;
 use crate::error::Error;
 use crate::fit;
 use crate::follow::{Definitions, Following};
+use crate::forward::{DEFINITIONS, PLACE, Tags, read_place, recover_tags};
 use crate::limits::{FEEDBACK_INTERVAL, PUBLISHED_INTERVAL, STREAM_WAIT};
 use crate::login::{Purpose, connect};
 use crate::mirror::Mirrors;
-use crate::pgoutput::{Message, Reader};
+use crate::pgoutput::{Message, Reader, Tuple};
 use crate::plan::{Plan, Target};
+use crate::running::unshown;
 use crate::settle::Snapshot;
 use crate::slot::{Begin, give_up, is_lasting, status};
 use crate::source::Source;
 use crate::time::now;
 use crate::wire::{COPY_DATA, Connection, ERROR, error_of};
-use signs::SIGN;
+use signs::{SIGN, report_of};
 
 /// Data of the stream, and a sign of the source's own.
 const WAL_DATA: u8 = b'w';
@@ -43,13 +47,13 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     check_plan(&mut beside, server, &plan)?;
     let mut changes = connect(server, Purpose::Changes)?;
     let (engine, state) = (&*source.engine, &*source.state);
+    let process = changes.process();
     let must_stop = || source.must_stop();
     let mut begin = Begin {
         engine,
         server,
         state,
         must_stop: &must_stop,
-        plan: &plan,
         publication,
         published: &published,
         beside: &mut beside,
@@ -57,9 +61,13 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
     };
     let begun = begin.begin()?;
     let Some(begun) = begun else { return Ok(()) };
+    source.state.update(|facts| facts.stream_process = process);
     // A transaction that is written to the log and not shown yet is streamed by no slot that was made in between.
     let unshown = unshown(&mut beside)?;
     source.gate.follow(unshown.clone());
+    if let Some(hub) = &source.hub {
+        hub.follow(unshown.clone());
+    }
     let replays = replays(&mut beside)?;
     let began = now();
     let mut stream = Streaming {
@@ -77,6 +85,8 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         checker: Checker::new(server.option("check_rate").and_then(|rate| rate.parse().ok()).unwrap_or(0)),
         began,
         confirmed: 0,
+        is_awaited: server.option("freshness") == Some("commit"),
+        awaited_to: 0,
         published,
         replayed: (begun.followed.is_some() && begun.believed.is_none()).then_some(begun.end),
         followed: begun.followed,
@@ -87,6 +97,8 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
         heard: began,
         signs: !replays,
         is_refused: false,
+        place: None,
+        redefined: false,
     };
     stream.follow.routes.name(named);
     let result = stream.begin(&begun.believed.unwrap_or_default(), unshown).and_then(|()| stream.run());
@@ -100,7 +112,8 @@ pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {
 
 /// Checks the source for all that depends on it. A mirror is checked when it is copied, and fails alone.
 fn check_plan(beside: &mut Connection, server: &ServerDef, plan: &Plan) -> Result<(), Error> {
-    let depends: Vec<_> = plan.targets.iter().map(|target| target.on.clone()).collect();
+    let named = plan.targets.iter().filter(|target| !target.has_answers());
+    let depends: Vec<_> = named.map(|target| target.on.clone()).collect();
     check(beside, server, &depends)?;
     for target in plan.targets.iter().filter(|target| !target.is_mirror()) {
         if let Some(copied) = &target.copied {
@@ -114,18 +127,6 @@ fn check_plan(beside: &mut Connection, server: &ServerDef, plan: &Plan) -> Resul
 fn replays(beside: &mut Connection) -> Result<bool, Error> {
     let rows = beside.query("SELECT pg_is_in_recovery()")?;
     Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("t"))
-}
-
-/// The transactions that are under way, of which some may be in the log already. Each keeps the lock of its own number
-/// until others see what it did; a snapshot does not list those behind the last that others see.
-fn unshown(beside: &mut Connection) -> Result<Vec<u64>, Error> {
-    let rows = beside.query(
-        "SELECT transactionid FROM pg_catalog.pg_locks
-             WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted",
-    )?;
-    let number = |row: &Vec<Option<String>>| row.first()?.as_deref()?.parse().ok();
-    let numbers = rows.iter().map(number).collect::<Option<_>>();
-    numbers.ok_or_else(|| Error::connection("the transactions of the source cannot be read"))
 }
 
 /// What a reader of the source sees now.
@@ -156,6 +157,9 @@ struct Streaming<'s> {
     began: Instant,
     /// The source may forget what is before this.
     confirmed: u64,
+    /// Commits may wait for this stream, and were told that they are applied up to this place.
+    is_awaited: bool,
+    awaited_to: u64,
     /// What its publication tells.
     published: String,
     /// Of a named slot: what rows here have followed, as it was written last.
@@ -174,13 +178,20 @@ struct Streaming<'s> {
     signs: bool,
     /// The source cannot read its log behind the slot.
     is_refused: bool,
+    /// The last place that was marked in the stream, and is passed when all before it is applied.
+    place: Option<Ticket>,
+    /// Whole transactions that are not applied yet change definitions.
+    redefined: bool,
 }
 
 impl Streaming<'_> {
     /// The stream has begun: rows of targets that have not followed it so far are not believed. Only now, for a row
     /// that was stored while the slot was made may be older than its first change.
     fn begin(&mut self, believed: &[String], unshown: Vec<u64>) -> Result<(), Error> {
-        let emptied = self.follow.distrust(|target| !believed.contains(&target.name()), unshown)?;
+        let forgets = !self.knows_tags(believed);
+        let is_doubted =
+            |target: &Target| !believed.contains(&target.name()) || forgets && target.has_answers();
+        let emptied = self.follow.distrust(is_doubted, unshown)?;
         self.note_followed()?;
         self.follow.source.state.update(|facts| {
             facts.slot = Some(self.slot.clone());
@@ -191,7 +202,22 @@ impl Streaming<'_> {
             facts.emptied += emptied;
         });
         self.follow.source.enter(if self.behind.is_some() { "lagging" } else { "streaming" });
+        if let Some(hub) = &self.follow.source.hub {
+            hub.set_live(self.behind.is_none());
+        }
         Ok(())
+    }
+
+    /// Whether this process knows the tag columns of all answers that are believed.
+    fn knows_tags(&mut self, believed: &[String]) -> bool {
+        let Following { source, plan, .. } = &self.follow;
+        let Some(hub) = source.hub.as_ref().filter(|hub| hub.is_first_stream()) else { return true };
+        let any = plan.targets.iter().any(|target| target.has_answers() && believed.contains(&target.name()));
+        let recovered = if any { recover_tags(source, &mut self.beside, hub) } else { Ok(()) };
+        let failed = |error: &Error| {
+            tracing::warn!(source = %source.server.name, "answers of before are not believed: {error}");
+        };
+        recovered.inspect_err(failed).is_ok()
     }
 
     /// Writes which stream the rows here have followed, and how far, before the source may forget what is before that.
@@ -202,7 +228,8 @@ impl Streaming<'_> {
             self.confirmed = self.follow.applied;
             return Ok(());
         };
-        let (lsn, targets) = (safe.max(followed.lsn), self.follow.plan.names());
+        let answers = self.follow.source.hub.is_some();
+        let (lsn, targets) = (safe.max(followed.lsn), self.follow.plan.names(answers));
         let now = Followed { lsn, targets, published: self.published.clone(), ..followed.clone() };
         if self.confirmed != now.lsn || now != *followed {
             let written = self
@@ -222,7 +249,9 @@ impl Streaming<'_> {
         while !self.follow.source.must_stop() && self.follow_definitions()? {
             self.tend_mirrors();
             let wait = self.follow.patience().min(STREAM_WAIT);
-            self.follow.gather();
+            if !self.is_awaited {
+                self.follow.gather();
+            }
             let mut frame = self.changes.next_within(wait)?;
             while let Some(next) = frame {
                 match next.tag {
@@ -316,10 +345,12 @@ impl Streaming<'_> {
                     old.as_ref(),
                     new.as_ref(),
                 );
-                self.follow.source.state.update(|facts| facts.events += u64::from(met));
+                let told = self.tell_change(relation, old.as_ref(), new.as_ref());
+                self.follow.source.state.update(|facts| facts.events += u64::from(met || told));
             }
             Message::Truncate { relations } => {
                 for relation in relations {
+                    self.tell_whole(relation);
                     let met = self.follow.routes.truncate(&mut self.follow.under_way, relation);
                     self.follow.source.state.update(|facts| facts.events += u64::from(met));
                 }
@@ -331,6 +362,9 @@ impl Streaming<'_> {
                 self.follow.commit(self.xid.into(), at);
             }
             Message::Relation(relation) => {
+                if self.follow.routes.relation(relation.id).is_some_and(|known| *known != relation) {
+                    self.tell_whole(relation.id);
+                }
                 for target in self.follow.routes.learn(&self.follow.plan, relation) {
                     tracing::warn!(
                         source = %self.follow.source.server.name,
@@ -341,6 +375,10 @@ impl Streaming<'_> {
                 }
             }
             Message::Note { prefix, content } if prefix == SIGN => self.hear(&content),
+            Message::Note { prefix, content } if prefix == PLACE => {
+                self.place = read_place(&content).or(self.place);
+            }
+            Message::Note { prefix, .. } if prefix == DEFINITIONS => self.tell_definitions(),
             Message::Note { .. } | Message::Other => {}
         }
     }
@@ -353,9 +391,63 @@ impl Streaming<'_> {
             self.fail_mirror(number, &why);
         }
         if !self.in_transaction {
+            if let Some(hub) = self.follow.source.hub.as_ref().filter(|_| std::mem::take(&mut self.redefined))
+            {
+                hub.redefine();
+            }
             self.follow.advance();
+            if let (Some(hub), Some(place)) = (&self.follow.source.hub, self.place.take()) {
+                hub.pass(place);
+            }
+            self.confirm()?;
         }
         Ok(())
+    }
+
+    /// Lets go the commits that wait until they are applied here. The source has not shown them yet, so what they
+    /// changed is deleted once more when it does. If this process ends before that, no row from before is believed: the
+    /// slot is ahead of what was noted.
+    fn confirm(&mut self) -> Result<(), Error> {
+        let place = self.follow.applied;
+        if self.is_awaited && place > self.awaited_to {
+            self.awaited_to = place;
+            self.changes.send(&report_of(place, place)?)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the answers of forwarded statements that a row of a table changed. True: some may depend on it.
+    fn tell_change(&mut self, relation: u64, old: Option<&Tuple>, new: Option<&Tuple>) -> bool {
+        let Following { source, plan, routes, under_way, .. } = &mut self.follow;
+        let Some(hub) = source.hub.as_deref() else { return false };
+        let Some(table) = routes.relation(relation) else { return false };
+        let mut any = false;
+        for target in plan.answers() {
+            any |= Tags { under_way, target, hub }.change(table, old, new);
+        }
+        any
+    }
+
+    /// The same of all tables: their definitions are others now. None of what was known of statements holds, once the
+    /// transaction is applied.
+    fn tell_definitions(&mut self) {
+        let Following { source, plan, under_way, .. } = &mut self.follow;
+        if source.hub.is_none() {
+            return;
+        }
+        self.redefined = true;
+        for target in plan.answers() {
+            *under_way.keys(target) = Keys::All;
+        }
+    }
+
+    /// The same of a whole table.
+    fn tell_whole(&mut self, relation: u64) {
+        let Following { source, plan, under_way, .. } = &mut self.follow;
+        let Some(hub) = source.hub.as_deref() else { return };
+        for target in plan.answers() {
+            Tags { under_way, target, hub }.whole(relation);
+        }
     }
 
     /// Compares some rows here with the source's.
@@ -371,7 +463,7 @@ impl Streaming<'_> {
 
     fn look_at_time(&mut self) -> Result<(), Error> {
         let time = now();
-        if !self.follow.unsettled.is_empty() && time >= self.settle_at {
+        if self.follow.awaits_snapshot() && time >= self.settle_at {
             self.settle()?;
             self.settle_at = now() + self.follow.patience();
         }

@@ -54,6 +54,9 @@ impl Streaming<'_> {
         let late = self.heard.elapsed() > Source::max_lag(&self.follow.source.server);
         let behind = late || self.behind.is_some();
         let copying = self.mirrors.is_behind();
+        if let Some(hub) = &self.follow.source.hub {
+            hub.set_live(!late && !behind);
+        }
         self.follow.source.enter(if copying {
             "copying"
         } else if behind {
@@ -66,7 +69,9 @@ impl Streaming<'_> {
     /// Tells the source how far it was read, and what it may forget.
     pub(super) fn report(&mut self) -> Result<(), Error> {
         self.note_followed()?;
-        self.changes.send(&report_of(self.follow.applied, self.confirmed)?)?;
+        // What a waiting commit was told stands.
+        let confirmed = self.confirmed.max(self.awaited_to);
+        self.changes.send(&report_of(self.follow.applied, confirmed)?)?;
         self.follow.source.state.advance(self.follow.received, self.follow.applied);
         Ok(())
     }

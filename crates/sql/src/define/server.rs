@@ -1,12 +1,15 @@
-//! Foreign servers and user mappings: `CREATE SERVER`, `CREATE USER MAPPING`, their changes and their end.
+//! Foreign servers with user mappings and cached queries: `CREATE SERVER`, `CREATE USER MAPPING`,
+//! `CREATE CACHED QUERY`, their changes and their end.
 
 use std::sync::Arc;
 
 use pgcatalog::session::Holder;
-use sqltext::definition::{CreateServer, MappingOf, Name, OptionChange, ServerAlteration, ServerStatement};
+use sqltext::definition::{
+    CreateServer, MappingOf, Name, OptionChange, QueryOf, ServerAlteration, ServerStatement,
+};
 use sqltext::grant::{GrantedTo, Privileges};
 use sqltext::role::RoleRef;
-use store::definition::{Access, MappingDef, ServerDef, ServerOption, TableDef, Wrapper};
+use store::definition::{Access, CachedQueryDef, MappingDef, ServerDef, ServerOption, TableDef, Wrapper};
 use store::{Catalog, DdlError, ServerChange, Table};
 
 use super::grant::named;
@@ -27,6 +30,12 @@ pub(super) fn run(core: &Core, statement: &ServerStatement) -> Result<Defined, S
         }
         ServerStatement::AlterMapping(of, options) => alter_mapping(core, of, options),
         ServerStatement::DropMapping { if_exists, of } => drop_mapping(core, of, *if_exists),
+        ServerStatement::CreateQuery { if_not_exists, of, options, statement } => {
+            let name = of.name.text.clone();
+            let made = CachedQueryDef { name, statement: statement.clone(), options: options.clone() };
+            create_query(core, of, made, *if_not_exists)
+        }
+        ServerStatement::DropQuery { if_exists, of } => drop_query(core, of, *if_exists),
     }
 }
 
@@ -44,6 +53,7 @@ pub(super) fn check(catalog: &Catalog, holder: &Holder, statement: &ServerStatem
         ServerStatement::CreateMapping { of, .. }
         | ServerStatement::AlterMapping(of, _)
         | ServerStatement::DropMapping { of, .. } => owns(&of.server),
+        ServerStatement::CreateQuery { of, .. } | ServerStatement::DropQuery { of, .. } => owns(&of.server),
     }
 }
 
@@ -134,6 +144,7 @@ fn create(core: &Core, wanted: &CreateServer) -> Result<Defined, SqlError> {
         options: wanted.options.clone(),
         mappings: Vec::new(),
         access: Access { owner, grants: None },
+        queries: Vec::new(),
     };
     change(core, TAG, name, &mut |known| match known {
         Some(_) => Err(taken(name)),
@@ -192,11 +203,16 @@ fn drop(core: &Core, names: &[Name], if_exists: bool, cascade: bool) -> Result<D
 }
 
 fn refuse_needed(server: &ServerDef, cascade: bool) -> Result<(), SqlError> {
-    let Some(mapping) = server.mappings.first().filter(|_| !cascade) else { return Ok(()) };
-    let (name, role) = (&server.name, mapping.role.as_deref().unwrap_or("public"));
+    let mapping = server
+        .mappings
+        .first()
+        .map(|mapping| format!("user mapping for {} on server", mapping.role.as_deref().unwrap_or("public")));
+    let query = || server.queries.first().map(|query| format!("cached query {} on server", query.name));
+    let Some(user) = mapping.or_else(query).filter(|_| !cascade) else { return Ok(()) };
+    let name = &server.name;
     let message = format!("cannot drop server {name} because other objects depend on it");
     Err(SqlError::new(state::DEPENDED_ON, message)
-        .with_detail(format!("user mapping for {role} on server {name} depends on server {name}"))
+        .with_detail(format!("{user} {name} depends on server {name}"))
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
 }
 
@@ -248,6 +264,52 @@ fn drop_mapping(core: &Core, of: &MappingOf, if_exists: bool) -> Result<Defined,
     }
     let mut altered = ServerDef::clone(server);
     altered.mappings.retain(|own| own.role != role);
+    change(core, TAG, &server.name, &mut |_| Ok(Some(altered.clone())))
+}
+
+fn create_query(
+    core: &Core,
+    of: &QueryOf,
+    made: CachedQueryDef,
+    if_not_exists: bool,
+) -> Result<Defined, SqlError> {
+    const TAG: &str = "CREATE CACHED QUERY";
+    let server = known(core, &of.server.text)?;
+    if server.wrapper != Wrapper::Postgres {
+        let message = format!("statements are not forwarded to server \"{}\"", server.name);
+        return Err(SqlError::new(state::NOT_A_TABLE, message)
+            .with_hint("name a server of FOREIGN DATA WRAPPER postgres"));
+    }
+    if server.query(&made.name).is_some() {
+        let message = format!("cached query \"{}\" already exists for server \"{}\"", made.name, server.name);
+        if !if_not_exists {
+            return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
+        }
+        let message = format!("{message}, skipping");
+        return Ok(Defined::skipped(TAG, Note { state: state::DUPLICATE_OBJECT, message, hint: None }));
+    }
+    core.system.server().check_cached_query(&made.statement)?;
+    let mut altered = ServerDef::clone(server);
+    altered.queries.push(made);
+    change(core, TAG, &server.name, &mut |_| Ok(Some(altered.clone())))
+}
+
+fn drop_query(core: &Core, of: &QueryOf, if_exists: bool) -> Result<Defined, SqlError> {
+    const TAG: &str = "DROP CACHED QUERY";
+    let server = match known(core, &of.server.text) {
+        Err(_) if if_exists => return Ok(Defined::missing(TAG, "server", &of.server.text)),
+        known => known?,
+    };
+    let name = &of.name.text;
+    if server.query(name).is_none() {
+        let message = format!("cached query \"{name}\" does not exist for server \"{}\"", server.name);
+        if !if_exists {
+            return Err(SqlError::new(state::UNKNOWN_OBJECT, message));
+        }
+        return Ok(Defined::skipped(TAG, Note::plain(format!("{message}, skipping"))));
+    }
+    let mut altered = ServerDef::clone(server);
+    altered.queries.retain(|own| own.name != *name);
     change(core, TAG, &server.name, &mut |_| Ok(Some(altered.clone())))
 }
 

@@ -292,7 +292,7 @@ fn words_of_sqlite_stay() {
     ] {
         let written = format!("SELECT k, CASE WHEN {expression} THEN 'yes' END FROM t ORDER BY k");
         let once = dialect::view(&catalog, &written).expect(expression);
-        let again = dialect::view(&catalog, &once).unwrap();
+        let again = dialect::view(&catalog, &once).expect(&once);
         let expected = db.query(&written);
         assert!(expected.starts_with("1,yes;2,"), "{expression}: {expected}");
         assert_eq!([&once, &again].map(|sql| db.query(sql)), [expected.clone(), expected], "{once}\n{again}");

@@ -13,8 +13,11 @@ pub(super) struct Size {
     pub(super) height: u16,
 }
 
-/// Lines beside the tables: the strip, the heads, the invalidations.
-const LINES_BESIDE: usize = 10;
+/// Lines beside the tables: the strip, the heads, the hot keys, the invalidations.
+const LINES_BESIDE: usize = 17;
+
+/// Tables that are shown whatever the terminal's height: what is below them gives way first.
+const TABLES_AT_LEAST: usize = 5;
 
 /// Columns of a table's figures behind its name.
 const FIGURES_WIDTH: usize = 66;
@@ -101,8 +104,15 @@ impl View {
     pub(super) fn lines(&self, size: Size) -> Vec<String> {
         let mut lines = self.strip();
         if let Some(sample) = &self.last {
-            let room = usize::from(size.height).saturating_sub(LINES_BESIDE).max(1);
+            let room = usize::from(size.height).saturating_sub(LINES_BESIDE).max(TABLES_AT_LEAST);
             lines.extend(self.tables(sample, usize::from(size.width), room));
+            lines.push(String::new());
+            lines.push("HOT KEY OF        READS  WRITES  SHARE  KEY, LAST MINUTE".to_owned());
+            lines.extend(sample.hot.iter().map(|own| {
+                let (table, share) = (clipped(&own.table, 14), format!("{:.1}%", 100.0 * own.share));
+                let [reads, writes] = [own.reads, own.writes].map(|number| count(number as f64));
+                format!("{table:<14}  {reads:>7}  {writes:>6}  {share:>5}  {}", own.key)
+            }));
             lines.push(String::new());
             lines.push("INVALIDATED  BY                ROWS  STATEMENT".to_owned());
             lines.extend(sample.invalidations.iter().map(|own| {
@@ -263,7 +273,7 @@ mod tests {
 
     use super::super::source::now;
 
-    use super::super::source::{Invalidation, Sample, Second, TableFigures};
+    use super::super::source::{HotKey, Invalidation, Sample, Second, TableFigures};
     use super::{Order, Size, View, bytes, count};
 
     fn sample(begun: Instant, second: u64, tables: &[(&str, i64, i64)]) -> Sample {
@@ -281,6 +291,13 @@ mod tests {
             memory_limit: "64 MB".to_owned(),
             second: Second { hits: 3.0, misses: 1.0, operations: 12_345.0, ..Second::default() },
             tables: tables.iter().map(figures).collect(),
+            hot: vec![HotKey {
+                table: "frag".into(),
+                key: "17, \u{1b}head".into(),
+                reads: 12_345,
+                writes: 3,
+                share: 0.123,
+            }],
             invalidations: vec![Invalidation {
                 at: "12:00:00".into(),
                 role: "app".into(),
@@ -306,7 +323,8 @@ mod tests {
         }
         let lines = view.lines(Size { width: 80, height: 24 }).join("\n");
         assert!(lines.contains("hit ratio 75.0%   operations 12.3k/s"), "{lines}");
-        assert!(lines.contains("... and 46 more"), "{lines}");
+        assert!(lines.contains("... and 53 more"), "{lines}");
+        assert!(lines.contains("frag              12.3k       3  12.3%  17, .head"), "{lines}");
         assert!(lines.contains("INVALID/s"), "{lines}");
         assert!(lines.contains("DELETE FROM frag WHERE page = .[31m17"), "{lines}");
     }

@@ -19,6 +19,9 @@ const TABLES: i64 = 500;
 /// Invalidations that are shown.
 const INVALIDATIONS: i64 = 5;
 
+/// Hot keys that are shown.
+const HOT_KEYS: i64 = 5;
+
 /// Where the server is, as whom it is asked.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -46,6 +49,7 @@ pub(super) struct Sample {
     /// Per second, by the server's own ring.
     pub(super) second: Second,
     pub(super) tables: Vec<TableFigures>,
+    pub(super) hot: Vec<HotKey>,
     pub(super) invalidations: Vec<Invalidation>,
 }
 
@@ -74,6 +78,16 @@ pub(super) struct TableFigures {
     pub(super) invalidated: i64,
 }
 
+/// A key that was used much in the last minute.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct HotKey {
+    pub(super) table: String,
+    pub(super) key: String,
+    pub(super) reads: i64,
+    pub(super) writes: i64,
+    pub(super) share: f64,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Invalidation {
     pub(super) at: String,
@@ -92,6 +106,9 @@ const SERVER: &str = "SELECT extract(epoch FROM now() - pg_postmaster_start_time
 
 const OF_TABLES: &str = "SELECT table_name::text, rows, segment_bytes, hits, misses, written, evicted, expired, \
      invalidated + flushed FROM sqlcached_tables ORDER BY hits + misses + written DESC LIMIT $1";
+
+const HOT: &str = "SELECT table_name::text, key, reads, writes, share FROM sqlcached_hot \
+     ORDER BY reads + writes DESC LIMIT $1";
 
 const INVALIDATED: &str = "SELECT to_char(at, 'HH24:MI:SS')::text, role_name, rows, statement \
      FROM sqlcached_invalidations ORDER BY at DESC LIMIT $1";
@@ -163,6 +180,7 @@ async fn ask(client: &Client) -> News {
     let second = client.query_opt(SECOND, &[]).await.map_err(explain)?;
     let server = client.query_one(SERVER, &[]).await.map_err(explain)?;
     let tables = client.query(OF_TABLES, &[&TABLES]).await.map_err(explain)?;
+    let hot = client.query(HOT, &[&HOT_KEYS]).await.map_err(explain)?;
     let invalidated = client.query(INVALIDATED, &[&INVALIDATIONS]).await.map_err(explain)?;
     Ok(Sample {
         taken: Some(now()),
@@ -170,6 +188,7 @@ async fn ask(client: &Client) -> News {
         memory_limit: server.get::<_, Option<String>>(1).unwrap_or_default(),
         second: second.as_ref().map(second_of).unwrap_or_default(),
         tables: tables.iter().map(table_of).collect(),
+        hot: hot.iter().map(hot_key_of).collect(),
         invalidations: invalidated.iter().map(invalidation_of).collect(),
     })
 }
@@ -198,6 +217,10 @@ fn table_of(row: &Row) -> TableFigures {
         expired: row.get(7),
         invalidated: row.get(8),
     }
+}
+
+fn hot_key_of(row: &Row) -> HotKey {
+    HotKey { table: row.get(0), key: row.get(1), reads: row.get(2), writes: row.get(3), share: row.get(4) }
 }
 
 fn invalidation_of(row: &Row) -> Invalidation {

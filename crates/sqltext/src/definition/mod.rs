@@ -40,7 +40,7 @@ use grant::Grants;
 pub use materialized::{CreateMaterialized, Refresh};
 pub(crate) use reader::Reader;
 use role::RoleRef;
-pub use server::{CreateServer, MappingOf, OptionChange, ServerAlteration, ServerStatement};
+pub use server::{CreateServer, MappingOf, OptionChange, QueryOf, ServerAlteration, ServerStatement};
 
 /// A definition with the text that it was read from.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub enum What {
     CreateSequence(Box<CreateSequence>),
     /// `ALTER SEQUENCE`
     AlterSequence(AlterSequence),
-    /// `CREATE SERVER`, `CREATE USER MAPPING`, and their changes
+    /// `CREATE SERVER`, `CREATE USER MAPPING`, `CREATE CACHED QUERY`, and their changes
     Server(ServerStatement),
     /// `ALTER SCHEMA ... OWNER TO`, and other changes that change nothing, with the tag
     Nothing(&'static str),

@@ -1,4 +1,5 @@
-//! Foreign servers and user mappings: `CREATE SERVER`, `CREATE USER MAPPING`, their changes and their end.
+//! Foreign servers with user mappings and cached queries: `CREATE SERVER`, `CREATE USER MAPPING`,
+//! `CREATE CACHED QUERY`, their changes and their end.
 
 use store::definition::ServerOption;
 
@@ -42,6 +43,33 @@ pub enum ServerStatement {
         /// Whose it is, and of which server.
         of: MappingOf,
     },
+    /// `CREATE CACHED QUERY`
+    CreateQuery {
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// Its name, and that of its server.
+        of: QueryOf,
+        /// `OPTIONS`
+        options: Vec<ServerOption>,
+        /// `AS`: the statement as the application sends it.
+        statement: String,
+    },
+    /// `DROP CACHED QUERY`
+    DropQuery {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// Its name, and that of its server.
+        of: QueryOf,
+    },
+}
+
+/// Which cached query it is.
+#[derive(Debug)]
+pub struct QueryOf {
+    /// Its name.
+    pub name: Name,
+    /// `SERVER`
+    pub server: Name,
 }
 
 /// `CREATE SERVER`
@@ -126,6 +154,9 @@ impl OptionChange {
 impl Reader<'_, '_> {
     /// What stands behind `CREATE`, where it is about servers.
     pub(super) fn create_server(&mut self) -> Result<What, SqlError> {
+        if self.words(&["CACHED", "QUERY"]) {
+            return self.create_query();
+        }
         if self.user_mapping()? {
             let if_not_exists = self.if_not_exists()?;
             let (of, options) = (self.mapping_of()?, self.server_options()?);
@@ -172,6 +203,10 @@ impl Reader<'_, '_> {
 
     /// What stands behind `DROP`, where it is about servers.
     pub(super) fn drop_server(&mut self) -> Result<What, SqlError> {
+        if self.words(&["CACHED", "QUERY"]) {
+            let (if_exists, of) = (self.if_exists()?, self.query_of()?);
+            return Ok(What::Server(ServerStatement::DropQuery { if_exists, of }));
+        }
         if self.user_mapping()? {
             let (if_exists, of) = (self.if_exists()?, self.mapping_of()?);
             return Ok(What::Server(ServerStatement::DropMapping { if_exists, of }));
@@ -182,10 +217,35 @@ impl Reader<'_, '_> {
         Ok(What::Server(ServerStatement::Drop { if_exists, names, cascade }))
     }
 
-    /// Whether a statement about servers or mappings comes next.
+    /// Whether a statement about servers, mappings or cached queries comes next.
     pub(super) fn at_server(&self) -> bool {
+        let second = |word: &str| self.peek_at(1).is_some_and(|next| next.is(word));
         self.at_word("SERVER")
-            || self.at_word("USER") && self.peek_at(1).is_some_and(|next| next.is("MAPPING"))
+            || self.at_word("USER") && second("MAPPING")
+            || self.at_word("CACHED") && second("QUERY")
+    }
+
+    /// What stands behind `CREATE CACHED QUERY`. Its statement is another database's, and is not read here.
+    fn create_query(&mut self) -> Result<What, SqlError> {
+        let if_not_exists = self.if_not_exists()?;
+        let (of, options) = (self.query_of()?, self.server_options()?);
+        self.expect_word("AS")?;
+        let from = self.number();
+        while self.peek().is_some_and(|token| !token.is_sign(";")) {
+            self.skip();
+        }
+        let statement = self.written(from..self.number());
+        if statement.is_empty() {
+            return Err(self.unexpected());
+        }
+        Ok(What::Server(ServerStatement::CreateQuery { if_not_exists, of, options, statement }))
+    }
+
+    /// `name SERVER name`
+    fn query_of(&mut self) -> Result<QueryOf, SqlError> {
+        let name = self.name()?;
+        self.expect_word("SERVER")?;
+        Ok(QueryOf { name, server: self.name()? })
     }
 
     /// Takes `SERVER`, or `USER MAPPING`: true.
@@ -266,7 +326,15 @@ mod tests {
         assert!(shown("CREATE USER MAPPING FOR USER SERVER pg").contains("Current"));
         assert!(shown("ALTER USER MAPPING FOR \"A\" SERVER pg OPTIONS (SET password 'p')").contains("\"A\""));
         assert!(shown("DROP USER MAPPING IF EXISTS FOR a SERVER pg").contains("if_exists: true"));
+        let query = shown(
+            "CREATE CACHED QUERY IF NOT EXISTS top SERVER pg OPTIONS (freshness 'stream') AS SELECT  a FROM t WHERE b = $1;",
+        );
+        assert!(query.contains("statement: \"SELECT  a FROM t WHERE b = $1\""), "{query}");
+        assert!(shown("DROP CACHED QUERY IF EXISTS top SERVER pg").contains("if_exists: true"));
         for wrong in [
+            "CREATE CACHED QUERY a SERVER pg AS",
+            "CREATE CACHED QUERY a AS SELECT 1",
+            "DROP CACHED QUERY a",
             "CREATE SERVER pg",
             "CREATE SERVER pg FOREIGN DATA WRAPPER postgres OPTIONS (host db)",
             "CREATE USER MAPPING FOR a",

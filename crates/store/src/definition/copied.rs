@@ -87,6 +87,15 @@ impl TableDef {
             return Ok(());
         }
         let refused = |why: &str| Err(DefinitionError::invalid(format!("mode = '{}': {why}", mode.name())));
+        if mode == Mode::Answers {
+            let is_list = |at: usize| self.columns[at].sql_type().is_array();
+            let tagged = self.column_index("tags").is_some_and(is_list);
+            let alone = self.options.depends.is_none() && self.options.query.is_none();
+            return match self.options.source {
+                Some(_) if tagged && alone => Ok(()),
+                _ => refused("it is for the table that the daemon makes for a server with cache = 'auto'"),
+            };
+        }
         if let Err(why) = self.read_copied() {
             return refused(&why);
         }

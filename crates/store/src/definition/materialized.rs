@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, Dependence, TableDef, TableOptions};
+use super::{DefinitionError, Dependence, Mode, TableDef, TableOptions};
 
 /// What makes a table a materialized view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +103,9 @@ impl TableDef {
 
 impl TableDef {
     fn validate_source(&self) -> Result<(), DefinitionError> {
-        if self.options.source.is_some() == self.options.depends.is_some() {
+        // What answers of forwarded statements depend on, each says for itself.
+        let by_tags = self.options.mode == Mode::Answers;
+        if by_tags || self.options.source.is_some() == self.options.depends.is_some() {
             return Ok(());
         }
         Err(DefinitionError::invalid(

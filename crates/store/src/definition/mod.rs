@@ -70,7 +70,7 @@ pub use options::{Mode, OPTIONS, OnChange, OnLag, OptionDef, TableOptions, parse
 pub use routine::{ParameterMode, Returns, RoutineDef, RoutineParameter, RoutineStatement};
 pub use rule::ExpiryRule;
 pub use sequence::{Place, SequenceDef};
-pub use server::{MASK, MappingDef, ServerDef, ServerOption, Wrapper};
+pub use server::{CACHES, CachedQueryDef, FRESHNESSES, MASK, MappingDef, ServerDef, ServerOption, Wrapper};
 pub use view::{ViewColumn, ViewDef};
 
 /// A table.

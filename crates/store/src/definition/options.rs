@@ -161,6 +161,8 @@ pub enum Mode {
     Update,
     /// All of them: the table is copied, and followed.
     Mirror,
+    /// Which answers of forwarded statements are not valid any more: rows are such answers, with tags.
+    Answers,
 }
 
 impl Mode {
@@ -176,6 +178,7 @@ impl Mode {
             Self::Invalidate => "invalidate",
             Self::Update => "update",
             Self::Mirror => "mirror",
+            Self::Answers => "answers",
         }
     }
 }
@@ -429,7 +432,7 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "mode",
-        meaning: "what changes of the source do: invalidate rows, update the rows that are here, or mirror the whole table (invalidate)",
+        meaning: "what changes of the source do: invalidate rows, update the rows that are here, mirror the whole table, or drop answers of forwarded statements by their tags, for tables that the server makes itself (invalidate, update, mirror or answers; invalidate)",
         parse: |options, text, _| parse_mode(text).map(|mode| options.mode = mode),
         reset: |options| options.mode = Mode::Invalidate,
         print: |options, _| (options.mode != Mode::Invalidate).then(|| options.mode.name().into()),
@@ -506,9 +509,9 @@ fn parse_on_lag(text: &str) -> Result<OnLag, String> {
 }
 
 fn parse_mode(text: &str) -> Result<Mode, String> {
-    let all = [Mode::Invalidate, Mode::Update, Mode::Mirror];
+    let all = [Mode::Invalidate, Mode::Update, Mode::Mirror, Mode::Answers];
     let named = all.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(text));
-    named.ok_or_else(|| "write invalidate, update or mirror".into())
+    named.ok_or_else(|| "write invalidate, update, mirror or answers".into())
 }
 
 /// A view that is refreshed more often is never at rest.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::{DefinitionError, NAME_BYTES_MAX, check_name, nearest, parse_span};
-use crate::limits::{BUS_SERVERS_MAX, STREAM_BYTES_MAX};
+use crate::limits::{BUS_SERVERS_MAX, CACHED_QUERIES_MAX, CACHED_QUERY_BYTES_MAX, STREAM_BYTES_MAX};
 use crate::limits::{FETCH_CONNECTIONS_MAX, SERVER_MAPPINGS_MAX, SERVER_OPTION_BYTES_MAX};
 
 /// What kind of database a server is: its foreign-data wrapper.
@@ -123,6 +123,21 @@ const SERVER_OPTIONS: &[OptionRule] = &[
         allows: |value| ["1", "3", "5"].contains(&value),
         expected: "1, 3 or 5: how many NATS servers keep each message",
     },
+    OptionRule {
+        name: "cache",
+        allows: |value| CACHES.contains(&value),
+        expected: "off, named or auto: which answers of forwarded statements are kept",
+    },
+    OptionRule {
+        name: FRESHNESS,
+        allows: |value| FRESHNESSES.contains(&value),
+        expected: "own, stream, checked or commit: how fresh answers of forwarded statements are",
+    },
+    OptionRule {
+        name: "standby_name",
+        allows: is_slot,
+        expected: "a name of at most 63 lower-case letters, digits and underscores",
+    },
     OptionRule { name: "fetch_connections", allows: is_connections, expected: "a number from 1 to 64" },
 ];
 
@@ -133,13 +148,19 @@ const MAPPING_OPTIONS: &[OptionRule] = &[
 ];
 
 const PASSWORD: &str = "password";
+const FRESHNESS: &str = "freshness";
+
+/// The values of `cache`: nothing is kept, what is named, all that may be.
+pub const CACHES: [&str; 3] = ["off", "named", "auto"];
+/// The values of `freshness`, from the first, which is usual.
+pub const FRESHNESSES: [&str; 4] = ["own", "stream", "checked", "commit"];
 const SSL_MODES: &[&str] = &["disable", "require", "verify-ca", "verify-full"];
 
 /// An option and its value.
 pub type ServerOption = (String, String);
 
 /// A database that is a source of rows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerDef {
     /// Tells it from every other one of now.
     pub id: u16,
@@ -163,6 +184,21 @@ pub struct ServerDef {
     /// Who owns it.
     #[serde(default, skip_serializing_if = "Access::is_default")]
     pub access: Access,
+    /// Statements whose answers are kept by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queries: Vec<CachedQueryDef>,
+}
+
+/// A statement that clients send to a server, and whose answers are kept: `CREATE CACHED QUERY`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachedQueryDef {
+    /// Its name, unique on its server.
+    pub name: String,
+    /// Its text; `$1` stands for any parameter or literal.
+    pub statement: String,
+    /// How its answers are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<ServerOption>,
 }
 
 /// As whom a role asks a server.
@@ -209,6 +245,13 @@ impl MappingDef {
     }
 }
 
+impl CachedQueryDef {
+    /// The value of an option.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        option(&self.options, name)
+    }
+}
+
 impl ServerDef {
     /// Whether it is one that the store can hold.
     pub fn validate(&self) -> Result<(), DefinitionError> {
@@ -226,7 +269,40 @@ impl ServerDef {
             return Err(DefinitionError::new("54000", message));
         }
         let rules: Vec<&OptionRule> = MAPPING_OPTIONS.iter().collect();
-        self.mappings.iter().try_for_each(|mapping| check_options(&mapping.options, &rules))
+        self.mappings.iter().try_for_each(|mapping| check_options(&mapping.options, &rules))?;
+        self.validate_queries()
+    }
+
+    fn validate_queries(&self) -> Result<(), DefinitionError> {
+        if self.queries.len() > CACHED_QUERIES_MAX {
+            let message =
+                format!("server \"{}\" has more than {CACHED_QUERIES_MAX} cached queries", self.name);
+            return Err(DefinitionError::new("54000", message));
+        }
+        let rules: Vec<&OptionRule> = SERVER_OPTIONS.iter().filter(|rule| rule.name == FRESHNESS).collect();
+        for query in &self.queries {
+            check_name("cached query", &query.name)?;
+            check_options(&query.options, &rules)?;
+            if query.statement.len() > CACHED_QUERY_BYTES_MAX {
+                let message =
+                    format!("the statement of a cached query has at most {CACHED_QUERY_BYTES_MAX} bytes");
+                return Err(DefinitionError::new("54000", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another definition is of the same source, asked in the same way: it may have other cached queries.
+    pub fn is_same_source(&self, other: &Self) -> bool {
+        let Self { id, name, wrapper, kind, version, options, mappings, access, queries: _ } = self;
+        let own = (id, name, wrapper, kind, version, options, mappings, access);
+        let Self { id, name, wrapper, kind, version, options, mappings, access, queries: _ } = other;
+        own == (id, name, wrapper, kind, version, options, mappings, access)
+    }
+
+    /// A cached query of this name.
+    pub fn query(&self, name: &str) -> Option<&CachedQueryDef> {
+        self.queries.iter().find(|query| query.name == name)
     }
 
     /// The value of an option.
@@ -336,7 +412,17 @@ mod tests {
     fn server(options: &[(&str, &str)]) -> ServerDef {
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (wrapper, mappings, access) = (Wrapper::default(), Vec::new(), Access::default());
-        ServerDef { id: 1, name: "pg".into(), wrapper, kind: None, version: None, options, mappings, access }
+        ServerDef {
+            id: 1,
+            name: "pg".into(),
+            wrapper,
+            kind: None,
+            version: None,
+            options,
+            mappings,
+            access,
+            queries: Vec::new(),
+        }
     }
 
     #[test]

@@ -101,7 +101,8 @@ impl Rows {
     ) -> Result<Outcome, WriteError> {
         match (self.delete(table, key, expect, now)?, expect) {
             (Outcome::Missing, Expect::Anything | Expect::Absent) => {
-                Ok(Outcome::Done(self.arena.private().last_stamp()))
+                // The writer is told the version of its row. Each is unique, and 0 means that there is none.
+                Ok(Outcome::Done(self.arena.private().next_stamp()))
             }
             (outcome, _) => Ok(outcome),
         }

@@ -16,6 +16,7 @@ fn server(name: &str) -> ServerDef {
         options: Vec::new(),
         mappings: Vec::new(),
         access: Access::default(),
+        queries: Vec::new(),
     }
 }
 

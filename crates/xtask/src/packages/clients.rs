@@ -15,9 +15,8 @@ const PURE: &[&str] = &["django", "dogpile"];
 /// The packages of Node.
 const NODE: &[&str] = &["node", "node-cache"];
 
-/// The packages for Java, and their version.
+/// The packages for Java.
 const JAVA: [&str; 5] = ["client", "map", "jcache", "hibernate", "spring"];
-const JAVA_VERSION: &str = "0.1.0";
 
 /// The crates that a Rust program needs.
 const RUST: [&str; 3] = ["arena", "store", "client"];
@@ -25,6 +24,7 @@ const RUST: [&str; 3] = ["arena", "store", "client"];
 /// Builds all of them. With `debug` native parts are built without optimization, for tests.
 pub(super) fn build(into: &Path, debug: bool) -> Result<(), String> {
     tools::install_builders()?;
+    println!("packages of the clients");
     native_wheel(into, debug)?;
     PURE.iter().try_for_each(|name| pure_wheel(name, into))?;
     NODE.iter().try_for_each(|name| npm(name, into))?;
@@ -103,18 +103,19 @@ fn maven(into: &Path) -> Result<(), String> {
     let mut maven = Command::new("mvn");
     maven.args(["--offline", "--quiet", "--batch-mode", "package", "--file"]).arg(project.join("pom.xml"));
     succeed(maven.arg(format!("-Dmaven.repo.local={}", repository.display())))?;
-    let name = format!("sqlcached-java-{JAVA_VERSION}");
+    let version = install::version()?;
+    let name = format!("sqlcached-java-{version}");
     let place = into.join(&name).join("org/sqlcached");
-    let pom = |artifact: &str| place.join(format!("{artifact}/{JAVA_VERSION}/{artifact}-{JAVA_VERSION}.pom"));
+    let pom = |artifact: &str| place.join(format!("{artifact}/{version}/{artifact}-{version}.pom"));
     copied(&project.join("pom.xml"), &pom("sqlcached-java"))?;
     for module in JAVA {
         let artifact = format!("sqlcached-{module}");
         copied(&project.join(module).join("pom.xml"), &pom(&artifact))?;
         for kind in ["", "-sources", "-javadoc"] {
-            let jar = format!("{artifact}-{JAVA_VERSION}{kind}.jar");
+            let jar = format!("{artifact}-{version}{kind}.jar");
             copied(
                 &project.join(module).join("target").join(&jar),
-                &place.join(&artifact).join(JAVA_VERSION).join(&jar),
+                &place.join(&artifact).join(&version).join(&jar),
             )?;
         }
     }

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use super::machine::Machine;
 use super::{Order, copied, packed, said, succeed, suffix, written};
 use crate::metadata::{cargo, metadata, root, text};
 
@@ -21,8 +21,8 @@ const BESIDE: &[(&str, &str)] = &[
     ("LICENSE-APACHE", "share/doc/sqlcached/LICENSE-APACHE"),
 ];
 
-/// Builds the program; where it lies, with its symbols.
-pub(super) fn build() -> Result<PathBuf, String> {
+/// Builds the program for a machine; where it lies, with its symbols.
+pub(super) fn build(machine: &Machine) -> Result<PathBuf, String> {
     let mut build = cargo();
     build.args([
         "build",
@@ -35,16 +35,19 @@ pub(super) fn build() -> Result<PathBuf, String> {
         "--bin",
         "sqlcached",
     ]);
+    machine.compiles(&mut build);
     succeed(&mut build)?;
-    Ok(Path::new(text(&metadata(false)?, "target_directory")).join("dist/sqlcached"))
+    let built = if machine.is_here() { "" } else { machine.target };
+    Ok(Path::new(text(&metadata(false)?, "target_directory")).join(built).join("dist/sqlcached"))
 }
 
 /// The program stripped, with what is read beside it; its symbols in an archive of their own. The name says which C
 /// library it needs at least: linked with musl, which needs none, it would be slower.
 pub(super) fn archive(order: &Order, program: &Path, notices: &str) -> Result<(), String> {
-    let name = format!("sqlcached-{}-glibc{}", suffix()?, needed_libc(program)?);
+    let machine = order.machine;
+    let name = format!("sqlcached-{}-glibc{}", suffix(machine)?, needed_libc(machine, program)?);
     let place = order.into.join(&name);
-    stripped(program, &place.join("bin/sqlcached"))?;
+    stripped(machine, program, &place.join("bin/sqlcached"))?;
     BESIDE.iter().try_for_each(|(from, to)| copied(&root().join(from), &place.join(to)))?;
     written(&place.join("share/doc/sqlcached/third-party-licences.txt"), notices)?;
     packed(&order.into, &name)?;
@@ -55,19 +58,19 @@ pub(super) fn archive(order: &Order, program: &Path, notices: &str) -> Result<()
     let file = order.into.join(&symbols).join("bin/sqlcached.debug");
     fs::create_dir_all(file.parent().unwrap_or(&file))
         .map_err(|error| format!("{}: {error}", file.display()))?;
-    succeed(Command::new("objcopy").arg("--only-keep-debug").arg(program).arg(&file))?;
+    succeed(machine.tool("objcopy").arg("--only-keep-debug").arg(program).arg(&file))?;
     packed(&order.into, &symbols)
 }
 
 /// Copies a program without its symbols. Debuggers look for `sqlcached.debug`.
-pub(super) fn stripped(program: &Path, to: &Path) -> Result<(), String> {
+pub(super) fn stripped(machine: &Machine, program: &Path, to: &Path) -> Result<(), String> {
     copied(program, to)?;
-    succeed(Command::new("strip").args(["--strip-unneeded", "--remove-section=.comment"]).arg(to))
+    succeed(machine.tool("strip").args(["--strip-unneeded", "--remove-section=.comment"]).arg(to))
 }
 
 /// The newest version of glibc that a symbol of the program asks for.
-fn needed_libc(program: &Path) -> Result<String, String> {
-    let table = said(Command::new("objdump").arg("-T").arg(program))?;
+fn needed_libc(machine: &Machine, program: &Path) -> Result<String, String> {
+    let table = said(machine.tool("objdump").arg("-T").arg(program))?;
     let versions = table.split(|char: char| !(char.is_alphanumeric() || "._".contains(char)));
     let numbers = |version: &str| -> Option<Vec<u32>> {
         version.split('.').map(|number| number.parse().ok()).collect()
@@ -83,7 +86,8 @@ mod tests {
 
     #[test]
     fn the_needed_libc_is_found() {
-        let version = super::needed_libc(Path::new("/proc/self/exe")).unwrap();
+        let here = super::Machine::here().unwrap();
+        let version = super::needed_libc(here, Path::new("/proc/self/exe")).unwrap();
         assert!(version.starts_with("2."), "{version}");
     }
 }

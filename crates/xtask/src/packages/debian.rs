@@ -25,6 +25,7 @@ pub(super) fn build(order: &Order, program: &Path, notices: &str) -> Result<(), 
     written(&sources.join("debian/changelog"), &changelog(&order.revision)?)?;
     let mut build = Command::new("dpkg-buildpackage");
     build.args(["--build=binary", "--no-sign", "--no-check-builddeps"]).current_dir(&sources);
+    build.arg(format!("--host-arch={}", order.machine.debian));
     if order.debug {
         build.env("DEB_BUILD_OPTIONS", "noautodbgsym").env("SQLCACHED_COMPRESSION", "-Zgzip -z1");
     }

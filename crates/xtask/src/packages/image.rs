@@ -1,10 +1,11 @@
 //! The image for containers (OCI), made by `umoci` without a container engine: the program, the C library's files that
 //! it is linked with, and nothing else. There is no shell in it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use super::{Order, copied, daemon, said, succeed, suffix, written};
+use super::machine::Machine;
+use super::{Order, copied, daemon, succeed, suffix, written};
 use crate::install;
 use crate::metadata::root;
 
@@ -18,14 +19,14 @@ const PORTS: [&str; 3] = ["11211/tcp", "5433/tcp", "11280/tcp"];
 pub(super) fn build(order: &Order, program: &Path, notices: &str) -> Result<(), String> {
     let files = order.into.join("image-files");
     let layout = order.into.join("image");
-    fill(&files, program, notices)?;
+    fill(order.machine, &files, program, notices)?;
     let version = install::version()?;
     let image = format!("{}:{version}", layout.display());
     succeed(umoci().args(["init", "--layout"]).arg(&layout))?;
     succeed(umoci().args(["new", "--image", &image]))?;
     succeed(umoci().args(["insert", "--rootless", "--image", &image]).arg(&files).arg("/"))?;
-    succeed(&mut configured(&image, &version))?;
-    let archive = order.into.join(format!("sqlcached-{}-oci.tar", suffix()?));
+    succeed(&mut configured(order.machine, &image, &version))?;
+    let archive = order.into.join(format!("sqlcached-{}-oci.tar", suffix(order.machine)?));
     succeed(
         Command::new("tar")
             .args(["--owner=0", "--group=0", "-cf"])
@@ -42,11 +43,10 @@ fn umoci() -> Command {
 }
 
 /// The files of the image.
-fn fill(files: &Path, program: &Path, notices: &str) -> Result<(), String> {
-    daemon::stripped(program, &files.join("usr/bin/sqlcached"))?;
-    for library in libraries(program)? {
-        let relative = library.strip_prefix("/").unwrap_or(&library);
-        copied(&library, &files.join(relative))?;
+fn fill(machine: &Machine, files: &Path, program: &Path, notices: &str) -> Result<(), String> {
+    daemon::stripped(machine, program, &files.join("usr/bin/sqlcached"))?;
+    for (library, place) in machine.libraries(program)? {
+        copied(&library, &files.join(place.strip_prefix("/").unwrap_or(&place)))?;
     }
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copied(&root().join(file), &files.join("usr/share/doc/sqlcached").join(file))?;
@@ -57,19 +57,12 @@ fn fill(files: &Path, program: &Path, notices: &str) -> Result<(), String> {
     written(&files.join("etc/group"), "sqlcached:x:65532:\n")
 }
 
-/// The libraries that the loader takes for the program, and the loader itself.
-fn libraries(program: &Path) -> Result<Vec<PathBuf>, String> {
-    let said = said(Command::new("ldd").arg(program))?;
-    let paths: Vec<PathBuf> =
-        said.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect();
-    if paths.is_empty() { Err(format!("ldd {}: {said}", program.display())) } else { Ok(paths) }
-}
-
 /// In a container the network is its own, and `/dev/shm` has 64 MiB and ends with it. So the rows are in the server's
 /// own memory there, if nobody says otherwise.
-fn configured(image: &str, version: &str) -> Command {
+fn configured(machine: &Machine, image: &str, version: &str) -> Command {
     let mut config = umoci();
     config.args(["config", "--image", image, "--config.user", USER]);
+    config.args(["--architecture", machine.debian, "--os", "linux"]);
     config.args(["--config.entrypoint", "/usr/bin/sqlcached"]);
     config.args(["--config.cmd", "--config=/etc/sqlcached/sqlcached.toml"]);
     config.args(["--config.env", "SQLCACHED_ARENA=none", "--config.stopsignal", "SIGTERM"]);

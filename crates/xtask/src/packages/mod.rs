@@ -4,12 +4,17 @@ mod clients;
 mod daemon;
 mod debian;
 mod image;
+mod machine;
 mod notices;
+mod release;
+mod sbom;
+mod trial;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use self::machine::Machine;
 use crate::metadata::root;
 use crate::{install, tools};
 
@@ -25,27 +30,48 @@ struct Order {
     clients: bool,
     /// The Debian revision of the package. Two of them make an upgrade.
     revision: String,
+    /// The machine that the daemon is for.
+    machine: &'static Machine,
 }
 
 const USAGE: &str = "usage: cargo xtask packages [--debug] [--only daemon|clients] [--program PATH] \
-                     [--revision N] [FOLDER]";
+                     [--machine amd64|arm64] [--revision N] [FOLDER]";
+
+pub(crate) use self::release::{publish, run as release};
 
 /// Builds the packages into a folder, or `target/packages`.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let order = read(arguments)?;
     empty(&order.into)?;
+    build(&order)?;
+    listed(&order.into)
+}
+
+/// Builds what is ordered, beside what the folder has.
+fn build(order: &Order) -> Result<(), String> {
     if order.daemon {
         tools::install_packers()?;
-        let program = order.program.clone().map_or_else(daemon::build, Ok)?;
+        order.machine.install_compiler()?;
+        let name = order.machine.debian;
+        let program = match &order.program {
+            Some(program) => program.clone(),
+            None => step(&format!("compiling sqlcached for {name}"), || daemon::build(order.machine))?,
+        };
         let notices = notices::all()?;
-        daemon::archive(&order, &program, &notices)?;
-        debian::build(&order, &program, &notices)?;
-        image::build(&order, &program, &notices)?;
+        step(&format!("archive for {name}"), || daemon::archive(order, &program, &notices))?;
+        step(&format!("Debian package for {name}"), || debian::build(order, &program, &notices))?;
+        step(&format!("image for {name}"), || image::build(order, &program, &notices))?;
     }
     if order.clients {
         clients::build(&order.into, order.debug)?;
     }
-    listed(&order.into)
+    Ok(())
+}
+
+/// Says what is done while it is done: some of it takes minutes.
+fn step<T>(what: &str, take: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    println!("{what}");
+    take()
 }
 
 fn read(mut arguments: &[&str]) -> Result<Order, String> {
@@ -56,6 +82,7 @@ fn read(mut arguments: &[&str]) -> Result<Order, String> {
         daemon: true,
         clients: true,
         revision: "1".to_owned(),
+        machine: Machine::here()?,
     };
     loop {
         arguments = match arguments {
@@ -72,6 +99,10 @@ fn read(mut arguments: &[&str]) -> Result<Order, String> {
                 order.program = Some(PathBuf::from(program));
                 rest
             }
+            ["--machine", name, rest @ ..] => {
+                order.machine = Machine::named(name)?;
+                rest
+            }
             ["--revision", revision, rest @ ..] => {
                 (*revision).clone_into(&mut order.revision);
                 rest
@@ -86,8 +117,8 @@ fn read(mut arguments: &[&str]) -> Result<Order, String> {
 }
 
 /// What of an archive names its version and machine.
-fn suffix() -> Result<String, String> {
-    Ok(format!("{}-linux-{}", install::version()?, std::env::consts::ARCH))
+fn suffix(machine: &Machine) -> Result<String, String> {
+    Ok(format!("{}-linux-{}", install::version()?, machine.rust))
 }
 
 fn empty(folder: &Path) -> Result<(), String> {

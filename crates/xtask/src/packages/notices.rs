@@ -36,7 +36,7 @@ pub(super) fn all() -> Result<String, String> {
 }
 
 /// The crates of others, by name and version.
-fn linked() -> Result<Vec<String>, String> {
+pub(super) fn linked() -> Result<Vec<String>, String> {
     let mut tree = cargo();
     tree.args([
         "tree",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Outcome;
+use crate::metadata::root;
 
 /// A program we start, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -132,6 +133,30 @@ pub(crate) fn install() -> Result<(), String> {
 pub(crate) fn install_packers() -> Result<(), String> {
     let missing: Vec<&str> = missing(PACKERS).collect();
     if missing.is_empty() { Ok(()) } else { apt_install(&missing) }
+}
+
+/// Makes sure of what runs the programs of another machine.
+pub(crate) fn install_emulator(program: &str) -> Result<(), String> {
+    if on_path(program) { Ok(()) } else { apt_install(&["qemu-user-static"]) }
+}
+
+/// Makes sure of the program that talks to the page of releases.
+pub(crate) fn install_publisher() -> Result<(), String> {
+    if on_path("gh") { Ok(()) } else { apt_install(&["gh"]) }
+}
+
+/// Makes sure of what compiles for another machine: Debian's compiler and C library for it, and Rust's own libraries.
+pub(crate) fn install_cross(gnu: &str, debian: &str, target: &str) -> Result<(), String> {
+    if !on_path(&format!("{gnu}-gcc")) {
+        apt_install(&[&format!("gcc-{gnu}"), &format!("libc6-dev-{debian}-cross")])?;
+    }
+    let mut rustup = Command::new("rustup");
+    if quiet(rustup.args(["target", "add", target]).current_dir(root())) {
+        return Ok(());
+    }
+    Err(format!(
+        "rustup target add {target} failed: without Rust's libraries for it nothing is compiled for {debian}"
+    ))
 }
 
 /// The packages of the programs that are not there.

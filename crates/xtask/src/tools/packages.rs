@@ -53,6 +53,7 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "clients/java/spring/tests/pom.xml",
         fetch: fetch_java,
     },
+    Packages { name: "java-25", pinned_by: "tests/drivers/java-25/requirements.txt", fetch: fetch_python },
     Packages { name: "clients-java-build", pinned_by: "clients/java/pom.xml", fetch: fetch_maven },
     Packages {
         name: "clients-node-next",
@@ -65,7 +66,14 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_python,
     },
     Packages { name: "console", pinned_by: "tests/drivers/console/package-lock.json", fetch: fetch_node },
+    Packages {
+        name: "manifests",
+        pinned_by: "tests/drivers/manifests/requirements.txt",
+        fetch: fetch_python,
+    },
+    Packages { name: "compose", pinned_by: "tests/drivers/manifests/compose.txt", fetch: fetch_schema },
     Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
+    Packages { name: "micronaut", pinned_by: "tests/drivers/micronaut/pom.xml", fetch: fetch_java },
     Packages { name: "nats", pinned_by: "tests/drivers/nats/requirements.txt", fetch: fetch_python },
     Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
     Packages { name: "orms-go", pinned_by: "tests/orms/go/go.sum", fetch: fetch_go },
@@ -75,6 +83,7 @@ const PACKAGES: &[Packages] = &[
         pinned_by: "tests/drivers/postgresql-17/pom.xml",
         fetch: fetch_postgresql,
     },
+    Packages { name: "quarkus", pinned_by: "tests/drivers/quarkus/pom.xml", fetch: fetch_maven },
     Packages { name: "spymemcached", pinned_by: "tests/drivers/spymemcached/pom.xml", fetch: fetch_java },
 ];
 
@@ -152,6 +161,30 @@ fn fetch_go(sums: &Path, to: &Path) -> Result<(), String> {
         go.args(arguments).env("GOTOOLCHAIN", "local").env("GOMODCACHE", to).env("GOFLAGS", "-modcacherw");
         run(go.current_dir(sums.parent().unwrap_or_else(|| Path::new("."))))?;
     }
+    Ok(())
+}
+
+/// The schema of compose files, out of the module that docker's own program reads them with. Of the module nothing is
+/// compiled, so any version of Go will do.
+fn fetch_schema(pin: &Path, to: &Path) -> Result<(), String> {
+    let pinned = fs::read_to_string(pin).map_err(|error| format!("{}: {error}", pin.display()))?;
+    let (module, sum) =
+        pinned.trim().split_once(' ').ok_or_else(|| format!("{}: no checksum", pin.display()))?;
+    let mut go = Command::new("go");
+    go.args(["mod", "download", "-json", module]).env("GOTOOLCHAIN", "local").current_dir(to);
+    let output = go
+        .env("GOMODCACHE", to)
+        .env("GOFLAGS", "-modcacherw")
+        .output()
+        .map_err(|error| format!("go: {error}"))?;
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("go mod download {module}: {error}"))?;
+    if said["Sum"].as_str() != Some(sum) {
+        return Err(format!("{module} is not what {} pins: {said}", pin.display()));
+    }
+    let schema = Path::new(said["Dir"].as_str().unwrap_or_default()).join("schema/compose-spec.json");
+    fs::copy(&schema, to.join("compose-spec.json"))
+        .map_err(|error| format!("{}: {error}", schema.display()))?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod buses;
 mod fixed;
 mod grants;
 mod happened;
+mod hot;
 mod information;
 mod own;
 mod refreshes;
@@ -82,8 +83,11 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_user_mappings", servers::mappings),
     ("pg_views", relations::views),
     ("sqlcached_buses", buses::buses),
+    ("sqlcached_cached_queries", servers::queries),
     ("sqlcached_expiry_rules", rules::rules),
+    ("sqlcached_forwarded", servers::forwarded),
     ("sqlcached_history", happened::history),
+    ("sqlcached_hot", hot::hot),
     ("sqlcached_indexes", own::indexes),
     ("sqlcached_invalidations", happened::invalidations),
     ("sqlcached_largest", sampled::largest),

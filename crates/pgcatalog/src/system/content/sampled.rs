@@ -144,7 +144,8 @@ fn key_of(table: &Table, row: &RowBuf) -> String {
     columns.collect::<Vec<_>>().join(", ")
 }
 
-fn shown(value: ValueRef<'_>) -> Cow<'_, str> {
+/// A column of a key as a text that has an end.
+pub(super) fn shown(value: ValueRef<'_>) -> Cow<'_, str> {
     match value {
         ValueRef::Null => Cow::Borrowed("NULL"),
         ValueRef::Integer(number) => Cow::Owned(number.to_string()),

@@ -68,6 +68,47 @@ pub(super) fn mappings(system: &System, rows: &mut Rows) {
     }
 }
 
+/// `sqlcached_cached_queries`
+pub(super) fn queries(system: &System, rows: &mut Rows) {
+    let holder = system.identity().holder();
+    for server in system.catalog().servers() {
+        let visible = holder.rights.superuser || holder.owns(&server.access);
+        for query in &server.queries {
+            rows.add([
+                ("server_name", text(&server.name)),
+                ("query_name", text(&query.name)),
+                ("statement", if visible { text(&query.statement) } else { Value::Null }),
+                ("options", options(query.options.iter().cloned())),
+            ]);
+        }
+    }
+}
+
+/// `sqlcached_forwarded`
+pub(super) fn forwarded(system: &System, rows: &mut Rows) {
+    if !system.identity().rights.monitors {
+        return;
+    }
+    for one in system.server().forwarded() {
+        rows.add([
+            ("server_name", text(&one.server)),
+            ("id", int(one.number)),
+            ("statement", text(&one.statement)),
+            ("query_name", optional(one.name.as_deref())),
+            ("user_name", if one.user.is_empty() { Value::Null } else { text(&one.user) }),
+            ("state", text(one.state)),
+            ("reason", optional(one.reason.as_deref())),
+            ("cure", optional(one.cure.as_deref())),
+            ("depends", array(one.depends.into_iter())),
+            ("forwarded", int(one.forwarded)),
+            ("forwarded_ms", Value::Real(one.forwarded_us as f64 / 1e3)),
+            ("hits", int(one.hits)),
+            ("kept", int(one.kept)),
+            ("late", int(one.late)),
+        ]);
+    }
+}
+
 /// `sqlcached_sources`
 pub(super) fn sources(system: &System, rows: &mut Rows) {
     for source in system.server().sources() {

@@ -18,6 +18,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     fallible("current_setting", (1, 2), current_setting),
     fallible("pg_cancel_backend", (1, 1), cancel),
     fallible("pg_notify", (2, 2), notify),
+    fallible("pg_terminate_backend", (1, 1), terminate),
     fallible("set_config", (3, 3), set_config),
     fallible("wait_for_bus", (2, 3), wait_for_bus),
     fallible("wait_for_source", (2, 3), wait_for_source),
@@ -69,8 +70,31 @@ fn setting(system: &System, name: &str) -> Option<String> {
         .or_else(|| preset(name).map(str::to_owned))
 }
 
-/// Takes effect at once, whatever becomes of this statement, as in PostgreSQL.
+/// Stops a session's statement.
 fn cancel(system: &System, call: &Call) -> Result<Value, SqlError> {
+    let refusals = [
+        "must be a superuser to cancel superuser query",
+        "must be a member of the role whose query is being canceled or member of pg_signal_backend",
+    ];
+    signal(system, call, refusals, |pid| system.server().cancel(pid))
+}
+
+/// Ends a session.
+fn terminate(system: &System, call: &Call) -> Result<Value, SqlError> {
+    let refusals = [
+        "must be a superuser to terminate superuser process",
+        "must be a member of the role whose process is being terminated or member of pg_signal_backend",
+    ];
+    signal(system, call, refusals, |pid| system.server().terminate(pid))
+}
+
+/// Takes effect at once, whatever becomes of this statement, as in PostgreSQL.
+fn signal(
+    system: &System,
+    call: &Call,
+    refusals: [&'static str; 2],
+    send: impl Fn(i32) -> bool,
+) -> Result<Value, SqlError> {
     if call.value(0).is_null() {
         return Ok(Value::Null);
     }
@@ -84,20 +108,20 @@ fn cancel(system: &System, call: &Call) -> Result<Value, SqlError> {
     let asker = system.identity();
     let session = system.server().sessions().into_iter().find(|other| other.pid == pid);
     if let Some(user) = session.map(|session| session.user).filter(|user| *user != asker.user) {
-        check_signal(system, &user)?;
+        check_signal(system, &user, refusals)?;
     }
-    Ok(truth(system.server().cancel(pid)))
+    Ok(truth(send(pid)))
 }
 
-/// Refuses to stop the statement of another user's session.
-fn check_signal(system: &System, user: &str) -> Result<(), SqlError> {
+/// Refuses to stop another user's session, a superuser's or anybody's.
+fn check_signal(system: &System, user: &str, [of_superuser, of_other]: [&str; 2]) -> Result<(), SqlError> {
     let asker = system.identity();
     let superuser = system.server().roles().iter().any(|role| role.name == user && role.superuser);
     let message = match asker.rights {
         rights if rights.superuser => return Ok(()),
-        _ if superuser => "must be a superuser to cancel superuser query",
+        _ if superuser => of_superuser,
         rights if rights.signals => return Ok(()),
-        _ => "must be a member of the role whose query is being canceled or member of pg_signal_backend",
+        _ => of_other,
     };
     Err(SqlError::new(state::FORBIDDEN, message))
 }

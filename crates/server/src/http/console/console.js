@@ -319,6 +319,11 @@ const sources = new Grid(at("sources"), [
   { name: "lag bytes", ...NUMBER }, { name: "events", ...NUMBER }, { name: "rows", ...NUMBER }, { name: "transactions", ...NUMBER },
   { name: "reconnects", ...NUMBER }, { name: "emptied", ...NUMBER }, { name: "error" },
 ], "there is no source");
+const forwarded = new Grid(at("forwarded"), [
+  { name: "statement" }, { name: "source" }, { name: "user" }, { name: "state" }, { name: "by the database", ...NUMBER },
+  { name: "total ms", ...NUMBER }, { name: "from the cache", ...NUMBER }, { name: "saved ms", ...NUMBER },
+  { name: "depends on or reason" }, { name: "cure" },
+], "no statement was forwarded", 5);
 const buses = new Grid(at("buses"), [
   { name: "bus" }, { name: "state" }, { name: "since", show: clock }, { name: "lag ms", number: true, show: milliseconds },
   { name: "outbox", ...NUMBER }, { name: "sent", ...NUMBER }, { name: "rows", ...NUMBER }, { name: "breaks", ...NUMBER },
@@ -380,20 +385,22 @@ async function lives(name) {
   return [make("p", words, "oldest"), ...section("Times to live", columns, shares, "no row")];
 }
 
-// Times to live, the top prefixes and the largest rows of a table, from a sample.
+// Times to live, the hot keys, the top prefixes and the largest rows of a table, from samples.
 async function showTable(name) {
   open(name, make("p", "reading a sample"));
   try {
     const parameters = [name];
     // Who may not read the rows sees the rest.
     const times = lives(name).catch((error) => [make("p", `times to live: ${error.message}`, "error")]);
-    const [prefixes, largest] = await Promise.all([
+    const [hot, prefixes, largest] = await Promise.all([
+      sql("SELECT key, reads, writes, share FROM sqlcached_hot WHERE table_name = $1 ORDER BY reads + writes DESC LIMIT 25", { parameters }),
       sql("SELECT prefix, rows, bytes, mean_bytes FROM sqlcached_prefixes WHERE table_name = $1 ORDER BY bytes DESC LIMIT 25", { parameters }),
       sql("SELECT key, bytes FROM sqlcached_largest WHERE table_name = $1 ORDER BY bytes DESC LIMIT 25", { parameters }),
     ]);
     const size = { number: true, show: bytes };
     open(name,
       ...await times,
+      ...section("Hot keys of the last minute, estimated", [{ name: "key" }, { name: "reads", ...NUMBER }, { name: "writes", ...NUMBER }, { name: "share", number: true, show: percent }], hot.rows, "nobody used a key"),
       ...section("Prefixes of keys, estimated", [{ name: "prefix" }, { name: "rows", ...NUMBER }, { name: "bytes", ...size }, { name: "a row", ...size }], prefixes.rows, "the sample found no row"),
       ...section("Largest rows of the sample", [{ name: "key" }, { name: "bytes", ...size }], largest.rows, "the sample found no row"));
   } catch (error) { open(name, make("p", error.message, "error")); }
@@ -592,9 +599,12 @@ async function drawSessions() {
 }
 
 async function drawRest() {
-  const [late, behind, told, heard, due, refused, setting] = await Promise.all([
+  const [late, behind, passed, told, heard, due, refused, setting] = await Promise.all([
     sql("SELECT at, duration_ms, role_name, client_addr, protocol, statement, parameters, rows, sqlstate FROM sqlcached_slow ORDER BY at DESC LIMIT 50"),
     sql("SELECT source_name, state, since, lag_ms, lag_bytes, events, invalidated, transactions, reconnects, emptied, last_error FROM sqlcached_sources ORDER BY source_name LIMIT 100"),
+    sql(`SELECT statement, server_name, user_name, state, forwarded, round(forwarded_ms) AS ms, hits,
+      round(hits * forwarded_ms / greatest(forwarded, 1)) AS saved, coalesce(reason, array_to_string(depends, ', ')) AS why, cure
+      FROM sqlcached_forwarded ORDER BY forwarded_ms DESC LIMIT 50`),
     sql("SELECT bus_name, state, since, lag_ms, outbox, published, invalidated, breaks, unapplied, last_break, last_unapplied, last_error FROM sqlcached_buses ORDER BY bus_name LIMIT 100"),
     sql("SELECT name, bus_name, CASE WHEN own THEN 'this one' WHEN namesake THEN 'same name' END, applied, lag_ms, outbox, heard_ms FROM sqlcached_nodes ORDER BY bus_name, name LIMIT 1000"),
     sql("SELECT rule_name, table_name, condition, every, runs, rows, last_run, last_rows, last_ms, last_error FROM sqlcached_expiry_rules ORDER BY rule_name LIMIT 100"),
@@ -605,6 +615,8 @@ async function drawRest() {
   slow.fill(late.rows, off ? "log_min_duration_statement is off (-1): no statement is slow" : "no statement was slow");
   at("behind").hidden = behind.rows.length === 0;
   sources.fill(behind.rows);
+  at("before").hidden = passed.rows.length === 0;
+  forwarded.fill(passed.rows);
   at("others").hidden = told.rows.length === 0;
   buses.fill(told.rows);
   nodes.fill(heard.rows);

@@ -101,14 +101,15 @@ const CLASSES: &[(&str, &[&str])] = &[
     ("values for", &["42601"]),
 ];
 
-/// Whether this error says that a text is no number, or that the two are not compared or in one column.
-pub(crate) fn is_of_text_and_number(state: &str, message: &str) -> bool {
+/// Whether this error says that a text is no number, or that values of two types are not compared or in one column.
+pub(crate) fn is_of_types(state: &str, message: &str) -> bool {
     let numbers = ["smallint", "integer", "bigint", "real", "double precision", "numeric"];
-    let operator = message.strip_prefix("operator does not exist: ");
     match state {
-        "42883" => operator.is_some_and(|words| {
-            words.contains("text") && numbers.iter().any(|number| words.contains(number))
-        }),
+        "42883" => {
+            let call = |rest: &str| rest.ends_with(") does not exist");
+            message.starts_with("operator does not exist: ")
+                || message.strip_prefix("function ").is_some_and(call)
+        }
         "22P02" => {
             numbers.iter().any(|ty| message.starts_with(&format!("invalid input syntax for type {ty}:")))
         }

@@ -18,9 +18,22 @@ impl World {
         if self.rng.u32(0..3) == 0 { self.listed_value() } else { self.plain_column_of(scope) }
     }
 
+    /// An argument that is no float: `concat` writes these as PostgreSQL does.
+    fn worded_argument(&mut self, scope: &[usize]) -> String {
+        let argument = self.argument(scope);
+        let floats = scope.iter().flat_map(|&at| {
+            let table = &self.tables[at];
+            let names = table.qualified();
+            table.columns.iter().zip(names).filter(|(column, _)| column.kind == "REAL").map(|(_, name)| name)
+        });
+        let is_float = argument.parse::<f64>().is_ok() || floats.into_iter().any(|name| *name == argument);
+        if is_float { "'17'".to_owned() } else { argument }
+    }
+
     fn call_of_text(&mut self, scope: &[usize]) -> String {
         let (a, b) = (self.argument(scope), self.argument(scope));
         let (from, length) = (self.rng.i32(-3..5), self.rng.i32(-2..4));
+        let (word, other) = (self.worded_argument(scope), self.worded_argument(scope));
         let calls = [
             format!("instr({a}, {b})"),
             format!("replace({a}, {b}, 'x')"),
@@ -35,8 +48,8 @@ impl World {
             format!("char(65, {from} + 70)"),
             format!("quote({a})"),
             format!("octet_length({a})"),
-            format!("concat({a}, {b}, 7)"),
-            format!("concat_ws('-', {a}, {b})"),
+            format!("concat({word}, {other}, 7)"),
+            format!("concat_ws('-', {word}, {other})"),
             format!("printf('%s|%5s|%-4s|%Q', {a}, {b}, {a}, {b})"),
             format!("format('%d %05d %x', {a}, {b}, {from})"),
             format!("printf('%.2f %g', {a}, {b})"),

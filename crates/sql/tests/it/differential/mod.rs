@@ -16,7 +16,7 @@ mod writes;
 use crate::common::native::Native;
 use crate::common::{Db, Rows};
 use clauses::Change;
-use compare::{compare, is_of_text_and_number, same_class};
+use compare::{compare, is_of_types, same_class};
 use fastrand::Rng;
 use schema::{Column, Table};
 use sql::{Done, SqlError};
@@ -184,7 +184,7 @@ impl World {
     /// SQLite the text is greater.
     fn compares_in_vain(&mut self, sql: &str) -> bool {
         let refused = self.ours(&format!("EXPLAIN QUERY PLAN {sql}")).err();
-        refused.is_some_and(|error| is_of_text_and_number(error.state, &error.message))
+        refused.is_some_and(|error| is_of_types(error.state, &error.message))
     }
 
     /// Whether it would, if the texts in it that read as numbers had a type. They have none, so that they are taken as
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// Whether its answer need not be SQLite's, for one of these reasons.
-    fn is_of_text_and_number(&mut self, sql: &str) -> bool {
+    fn is_of_types(&mut self, sql: &str) -> bool {
         self.compares_in_vain(sql) || self.reads_numbers(sql)
     }
 
@@ -253,7 +253,7 @@ impl World {
             4 if self.tables[at].view.is_some() => self.change_of_view(at),
             _ => self.change(at).into(),
         };
-        if self.is_of_text_and_number(&sql) {
+        if self.is_of_types(&sql) {
             return Ok(());
         }
         self.log.push(sql.clone());

@@ -165,7 +165,7 @@ impl World {
                 format!("{column} IS NOT 3"),
                 format!("length({column}) < 5"),
                 format!("{} <> 'B' OR {other} IS NULL", self.lettered(table)),
-                format!("{column} > -3"),
+                format!("{} > -3", self.counted(table)),
                 format!("typeof({column}) <> 'real' OR {other} IS NOT NULL"),
             ];
             let check = checks[self.rng.usize(0..checks.len())].clone();
@@ -289,9 +289,26 @@ impl World {
         self.rng.choice(&names).map_or_else(|| "'a'".to_owned(), |column| column.name.clone())
     }
 
+    /// A column that may hold a number: one of bytes is not compared with any.
+    fn counted(&mut self, table: &Table) -> String {
+        let counted = |column: &&Column| matches!(column.kind, "INT" | "REAL" | "ANY");
+        let names: Vec<&Column> = table.columns.iter().filter(counted).collect();
+        self.rng.choice(&names).map_or_else(|| "17".to_owned(), |column| column.name.clone())
+    }
+
+    /// Two columns whose values may stand in one, or are compared.
+    fn alike(&mut self, table: &Table) -> [String; 2] {
+        let group = |kind: &'static str| if kind == "REAL" { "INT" } else { kind };
+        let at = self.rng.usize(0..table.columns.len());
+        let kind = group(table.columns[at].kind);
+        let alike: Vec<&Column> = table.columns.iter().filter(|column| group(column.kind) == kind).collect();
+        let other = self.rng.usize(0..alike.len());
+        [table.columns[at].name.clone(), alike[other].name.clone()]
+    }
+
     /// What a generated column or an index can be made of.
     fn made_expression(&mut self, table: &Table) -> String {
-        let (a, b) = (self.name_of(table), self.name_of(table));
+        let ([a, b], counted) = (self.alike(table), self.counted(table));
         let (word, other) = (self.worded(table), self.worded(table));
         let expressions = [
             format!("length({a})"),
@@ -299,29 +316,29 @@ impl World {
             format!("{word} || {other}"),
             format!("upper({word})"),
             format!("substr({word}, 1, 1)"),
-            format!("CASE WHEN {a} > 2 THEN {a} ELSE {b} END"),
+            format!("CASE WHEN {counted} > 2 THEN {a} ELSE {b} END"),
             format!("CAST({a} AS INT)"),
             format!("({a} IS NULL) + 0"),
             format!("typeof({a})"),
             format!("nullif({a}, {b})"),
             format!("{word} * 2"),
-            format!("coalesce({word}, 0) % 3"),
+            format!("coalesce({counted}, 0) % 3"),
         ];
         expressions[self.rng.usize(0..expressions.len())].clone()
     }
 
     /// What a partial index or a view has rows of.
     fn made_condition(&mut self, table: &Table) -> String {
-        let (a, b) = (self.name_of(table), self.name_of(table));
+        let ([a, b], counted) = (self.alike(table), self.counted(table));
         let letters = self.lettered(table);
         let conditions = [
-            format!("{a} > 2"),
+            format!("{counted} > 2"),
             format!("{a} IS NOT NULL"),
             format!("{a} = {b}"),
             format!("length({a}) < 3"),
             format!("{letters} <> 'B'"),
-            format!("{a} BETWEEN 1 AND 4"),
-            format!("{a} IS NOT NULL AND {b} > 1"),
+            format!("{counted} BETWEEN 1 AND 4"),
+            format!("{b} IS NOT NULL AND {counted} > 1"),
             format!("'a' <= {letters}"),
         ];
         conditions[self.rng.usize(0..conditions.len())].clone()

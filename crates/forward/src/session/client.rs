@@ -1,0 +1,239 @@
+//! What the client sends: answered here, or forwarded.
+
+use std::sync::Arc;
+
+use postgres::frontend::Parse;
+
+use super::own::Own;
+use super::reads::{Asked, Way};
+use super::{Check, Expected, Hands, Out, Session};
+use crate::frame::{Next, next, put};
+use crate::group::{Described, Ended, Group, Run, end_of_group, read};
+use crate::hub::Hub;
+use crate::limits::GROUP_BYTES_MAX;
+use crate::text::{Statement, Text};
+
+impl Session {
+    /// Before the client sends anything: asks as whom it works, so that its first read may be answered here.
+    pub fn begin(&mut self, out: &mut Out<'_>) {
+        if self.hub.is_some() {
+            self.ask_state(None, out);
+        }
+    }
+
+    /// The client has sent these bytes.
+    pub fn client_sent(&mut self, bytes: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) {
+        if self.raw {
+            return out.source.extend_from_slice(bytes);
+        }
+        let mut rest = bytes;
+        if self.through > 0 {
+            let (passed, behind) = rest.split_at(self.through.min(rest.len()));
+            out.source.extend_from_slice(passed);
+            self.through -= passed.len();
+            rest = behind;
+        }
+        let mut input = std::mem::take(&mut self.input);
+        if input.is_empty() {
+            let taken = self.take(rest, hands, out);
+            input.extend_from_slice(&rest[taken..]);
+        } else {
+            input.extend_from_slice(rest);
+            let taken = self.take(&input, hands, out);
+            input.drain(..taken);
+        }
+        if input.is_empty() {
+            input.shrink_to(GROUP_BYTES_MAX);
+        }
+        self.input = input;
+    }
+
+    /// Takes whole groups, and the messages of one that is too long to wait for. Returns how many bytes that were.
+    fn take(&mut self, input: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> usize {
+        let mut taken = 0;
+        // The state comes at once, and says what may be done with what follows.
+        while !matches!(self.expected.make_contiguous(), [Expected::State { .. }]) {
+            match end_of_group(&input[taken..], &mut self.looked) {
+                Ended::At(len) => {
+                    if !self.group(&input[taken..taken + len], hands, out) {
+                        return taken;
+                    }
+                    taken += len;
+                }
+                Ended::Broken => {
+                    self.pass_raw(out);
+                    out.source.extend_from_slice(&input[taken..]);
+                    return input.len();
+                }
+                Ended::Later if input.len() - taken < GROUP_BYTES_MAX => return taken,
+                Ended::Later => return taken + self.pass(&input[taken..], out),
+            }
+        }
+        taken
+    }
+
+    /// Forwards what has come of a group that is too long to wait for its end. Returns how many bytes that were.
+    fn pass(&mut self, input: &[u8], out: &mut Out<'_>) -> usize {
+        let whole = std::mem::take(&mut self.looked);
+        if whole > 0 {
+            self.forward(&input[..whole], out);
+        }
+        let Next::Part { kind, len } = next(&input[whole..]) else { return whole };
+        if len < GROUP_BYTES_MAX {
+            return whole;
+        }
+        if kind != b'd' {
+            self.note_long(kind, out);
+        }
+        out.source.extend_from_slice(&input[whole..]);
+        self.through = len - (input.len() - whole);
+        input.len()
+    }
+
+    /// A request passes before all of it has come, so nothing is known of it but its kind.
+    fn note_long(&mut self, kind: u8, out: &mut Out<'_>) {
+        self.begin_at_source(out);
+        self.doubt_names(out);
+        let sent = self.group_under_way();
+        match kind {
+            b'P' => sent.prepares.push_back((Box::default(), None, 0)),
+            b'Q' | b'F' => (sent.ended, sent.simple) = (true, true),
+            _ => {}
+        }
+        self.note_change();
+    }
+
+    /// Understands nothing from here on: what has come and what comes passes as it is.
+    pub(super) fn pass_raw(&mut self, out: &mut Out<'_>) {
+        self.begin_at_source(out);
+        out.source.append(&mut self.input);
+        self.raw = true;
+        self.hub = None;
+    }
+
+    /// A whole group; false: it has to wait.
+    fn group(&mut self, bytes: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> bool {
+        let check = self.check.take();
+        let group = read(bytes);
+        let hub = self.hub.clone();
+        if let (Some(hub), Group::Simple(sql)) = (&hub, &group)
+            && let Some(own) = Own::of(sql)
+            && self.is_answered_soon()
+        {
+            let is_next = self.expected.is_empty();
+            if is_next {
+                self.answer_own(hub, &own, out);
+            }
+            return is_next;
+        }
+        if let Some(hub) = hub.filter(|hub| self.may_read() && hub.is_source(self.identity)) {
+            match group {
+                Group::Simple(sql) if self.begin_or_end(&hub, sql, bytes, out) => {}
+                Group::Simple(sql) => {
+                    let text = hub.text(sql, std::iter::empty());
+                    let asked = Asked { text: &text, way: Way::Simple, run: None, bytes, check };
+                    self.read(&hub, &asked, hands, out);
+                }
+                Group::Run(run) => self.run(&hub, &run, bytes, check, hands, out),
+                Group::Prepare(parse, described) => self.prepare(&hub, &parse, described, bytes, out),
+                Group::Describe(name, described) => self.describe(&hub, name, described, bytes, out),
+                Group::Other => self.forward(bytes, out),
+            }
+        } else {
+            self.forward(bytes, out);
+        }
+        self.check.is_none()
+    }
+
+    fn run(
+        &mut self,
+        hub: &Arc<Hub>,
+        run: &Run<'_>,
+        bytes: &[u8],
+        check: Option<Check>,
+        hands: &mut Hands<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let text = match &run.parse {
+            Some(parse) if self.names.takes(parse.name) => hub.text(parse.sql, parse.types()),
+            Some(_) => return self.forward(bytes, out),
+            None => match self.names.get(run.bind.statement) {
+                Some(text) if hub.is_of_now(text) => Arc::clone(text),
+                _ => return self.forward(bytes, out),
+            },
+        };
+        let way = Way::Bound { bind: &run.bind, described: run.described };
+        self.read(hub, &Asked { text: &text, way, run: Some(run), bytes, check }, hands, out);
+    }
+
+    fn prepare(
+        &mut self,
+        hub: &Arc<Hub>,
+        parse: &Parse<'_>,
+        described: Option<Described>,
+        bytes: &[u8],
+        out: &mut Out<'_>,
+    ) {
+        let text = hub.text(parse.sql, parse.types());
+        let statement = self.kept(&text).filter(|_| self.names.takes(parse.name));
+        let Some(statement) = statement else {
+            return self.forward_described(&text, described, bytes, out);
+        };
+        let description = match described {
+            None => Some(&[][..]),
+            Some(_) => statement.described(),
+        };
+        let Some(description) = description else {
+            return self.forward_described(&text, described, bytes, out);
+        };
+        put(b'1', &[], out.client);
+        out.client.extend_from_slice(description);
+        if described != Some(Described::Flushed) {
+            put(b'Z', &[&[self.shown_status()]], out.client);
+        }
+        self.names.put(parse.name, text, false);
+    }
+
+    fn describe(
+        &mut self,
+        hub: &Arc<Hub>,
+        name: &str,
+        described: Described,
+        bytes: &[u8],
+        out: &mut Out<'_>,
+    ) {
+        let text = self.names.get(name).filter(|text| hub.is_of_now(text)).cloned();
+        let Some(text) = text else { return self.forward(bytes, out) };
+        let statement = self.kept(&text);
+        let Some(description) = statement.as_ref().and_then(|statement| statement.described()) else {
+            return self.forward_described(&text, Some(described), bytes, out);
+        };
+        out.client.extend_from_slice(description);
+        if described == Described::Synced {
+            put(b'Z', &[&[self.shown_status()]], out.client);
+        }
+    }
+
+    /// The statement of a text in the session's state, if its answers are kept.
+    fn kept(&self, text: &Arc<Text>) -> Option<Arc<Statement>> {
+        let statement = text.in_state(self.state.as_ref()?)?;
+        statement.dependences().map(|_| statement)
+    }
+
+    /// Forwards a group that describes a statement, and keeps what the source says of it.
+    fn forward_described(
+        &mut self,
+        text: &Arc<Text>,
+        described: Option<Described>,
+        bytes: &[u8],
+        out: &mut Out<'_>,
+    ) {
+        let Some(state) = self.state.clone() else { return self.forward(bytes, out) };
+        let statement = described.and_then(|_| text.in_state(&state));
+        // Nothing is executed.
+        self.forward_read(bytes, &state, out);
+        if let Some(Expected::Group(sent)) = self.expected.back_mut() {
+            sent.description = statement.map(|statement| (statement, Vec::new()));
+        }
+    }
+}
