@@ -1,5 +1,6 @@
 //! Arrays, which are JSON here: `= ANY (...)`, `ARRAY[...]`, subscripts.
 
+use pgcatalog::function::order;
 use sqltext::ast::{Expr, Query};
 use sqltext::token::Token;
 use store::definition::SqlType;
@@ -7,6 +8,7 @@ use store::definition::SqlType;
 use crate::lowered::Node;
 
 use super::binding::Binding;
+use super::equals::{collated_as, has_spellings};
 use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call, served_call};
 use super::structures::array_part;
@@ -63,6 +65,10 @@ impl<'a> Translator<'a, '_> {
         }
         if !negated && is_stored(&list) && left.ty.is_none_or(|ty| list.ty == ty.array()) {
             return Ok(served_call("array_has", [list, left]));
+        }
+        let element = list.ty.filter(|ty| ty.is_array()).map(SqlType::scalar);
+        if has_spellings(element) {
+            left = collated_as(left, element);
         }
         let mut elements = elements(list, from);
         let node = one_of(left.take_node(), elements.take_node());
@@ -127,6 +133,10 @@ impl<'a> Translator<'a, '_> {
         if ours.ty.zip(theirs.ty).is_some_and(|(ours, theirs)| apart(ours, theirs)) {
             return Err(self.no_operator(left, operator, right));
         }
+        if let Some(ty) = [ours.ty, theirs.ty].into_iter().flatten().find(|ty| order::has_spellings(*ty)) {
+            let message = format!("operator {} of arrays of {} is not supported", operator.text, ty.sql_name());
+            return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
+        }
         self.check_elements(&ours, operator, &theirs)
     }
 
@@ -165,7 +175,11 @@ impl<'a> Translator<'a, '_> {
         } else if compares_decimals(&left, &list) {
             (left, element) = (numeric::decimal(left), numeric::settled(element));
         }
-        let holds = format!("(side.one {sign} {})", element.text());
+        let ty = list.ty.filter(|ty| ty.is_array()).map(SqlType::scalar);
+        let orders = matches!(sign, "<" | "<=" | ">" | ">=");
+        let one = Out::made("side.one", operator.start);
+        let one = if orders || has_spellings(ty) { collated_as(one, ty) } else { one };
+        let holds = format!("({} {sign} {})", one.text(), element.text());
         // The first element by which it is decided; else one of which nothing is known.
         let (decided, answer, otherwise) =
             if all { (format!("min{holds} = 0"), 0, 1) } else { (format!("max{holds} = 1"), 1, 0) };

@@ -15,7 +15,7 @@ use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
 use super::types::{Told, common, is_text};
 use super::{Step, Stop, Translator, moments, numeric, types};
 use crate::lowered::Node;
-use pgcatalog::function::{self, Returns, Spans};
+use pgcatalog::function::{self, Returns, Spans, order};
 use sqltext::error::{SqlError, state};
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.
@@ -113,7 +113,8 @@ impl<'a> Translator<'a, '_> {
         };
         let open = self.sign("(")?;
         let clauses = behind.map_or(&[][..], |(list, _)| &list.clauses);
-        let Arguments { told: arguments, only, inner, numeric } = self.arguments(&lower, list, clauses)?;
+        let Arguments { told: arguments, only, inner, numeric, ordered, from_start } =
+            self.arguments(&lower, list, clauses)?;
         if bare && function::is_ordered(&lower) && clauses.is_empty() {
             let message = format!("WITHIN GROUP is required for ordered-set aggregate {lower}");
             return Err(self.error_at(Some(token), "42809", message));
@@ -144,6 +145,8 @@ impl<'a> Translator<'a, '_> {
                 ));
             }
             out = Out::made("regexp_substr", token.start);
+        } else if bare && matches!(lower.as_str(), "substr" | "substring") && !from_start {
+            out = Out::made("text_part", token.start);
         }
         if let (
             true,
@@ -159,6 +162,9 @@ impl<'a> Translator<'a, '_> {
             // Of a transaction, not of a moment.
             "xid_age".clone_into(&mut lower);
             out = Out::made("xid_age", token.start);
+        }
+        if bare && ordered {
+            out = Out::made(format!("{lower}_of"), token.start);
         }
         if bare && lower == "format" && is_postgresqls_pattern(&inner.text()) {
             out = Out::made("format_values", token.start);
@@ -229,6 +235,18 @@ impl<'a> Translator<'a, '_> {
                 *part = keyed(std::mem::take(part));
             }
         }
+        let from_start = is_from_start(parts.get(1), parts.get(2));
+        let ordered = type_compared(name, &parts);
+        if let Some(ty) = ordered {
+            parts.push(Out::made(ty.oid().to_string(), 0));
+        }
+        if bare && matches!(name, "min" | "max")
+            && let [part] = &mut parts[..]
+            && part.ty != Some(SqlType::Interval)
+        {
+            let value = std::mem::take(part);
+            *part = self.sort_key(value);
+        }
         let only = if bare { Only::of(&mut parts, list) } else { None };
         for (at, part) in parts.into_iter().enumerate() {
             match at.checked_sub(1).map(|before| commas.get(before)) {
@@ -239,7 +257,7 @@ impl<'a> Translator<'a, '_> {
             all.push(part);
         }
         all.push(clauses);
-        Ok(Arguments { told: types, only, inner: all, numeric })
+        Ok(Arguments { told: types, only, inner: all, numeric, ordered: ordered.is_some(), from_start })
     }
 
     /// What an aggregate may have behind its arguments.
@@ -334,10 +352,6 @@ impl<'a> Translator<'a, '_> {
                 types::arithmetic(Some(one), Some(other)).unwrap_or_else(|| types::wider_moment(one, other))
             };
             let Some(ty) = parts.iter().filter_map(|part| part.ty).reduce(wider) else { return Ok(()) };
-            if ty == SqlType::Jsonb && matches!(name, "greatest" | "least") {
-                let message = format!("{name} of jsonb values is not supported; use CASE with <");
-                return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, message));
-            }
             for part in parts {
                 if ty.is_number() {
                     self.value_as(part, ty)?;
@@ -347,6 +361,12 @@ impl<'a> Translator<'a, '_> {
             }
             return Ok(());
         }
+        let zoned = parts.iter().any(|part| part.ty == Some(SqlType::Timestamptz));
+        if name == "age" && zoned {
+            for part in parts.iter_mut() {
+                *part = moments::of_calendar(std::mem::take(part));
+            }
+        }
         // PostgreSQL takes a parameter for a pattern, unless it is declared as a number.
         if name == "substring"
             && let [_, second, ..] = parts
@@ -354,6 +374,13 @@ impl<'a> Translator<'a, '_> {
             && second.parameter().is_some()
         {
             self.suggest(second, SqlType::Text)?;
+        }
+        let counts = |part: &Out<'a>| {
+            let texts = name == "substring" && part.ty.is_some_and(types::is_text);
+            texts || part.ty.is_none_or(|ty| types::is_integer(ty) || ty == SqlType::Unknown)
+        };
+        if matches!(name, "substr" | "substring") && !parts.iter().skip(1).all(counts) {
+            return Err(self.no_function(name, parts));
         }
         for (part, ty) in parts.iter_mut().zip(function::argument_types(name)) {
             self.suggest(part, *ty)?;
@@ -506,10 +533,11 @@ impl<'a> Translator<'a, '_> {
         let ty = text.ty.unwrap_or(SqlType::Text);
         let from = from.unwrap_or_else(|| Out::made("1", start));
         let pattern = Told::of(&from).is_pattern();
+        let name = if is_from_start(Some(&from), count.as_ref()) { "substr" } else { "text_part" };
         let out = match count {
-            Some(count) => call("substr", [text, from, count]),
+            Some(count) => call(name, [text, from, count]),
             None if pattern => call("regexp_substr", [text, from]),
-            None => call("substr", [text, from]),
+            None => call(name, [text, from]),
         };
         Ok(out.typed(ty).labelled("substring"))
     }
@@ -618,6 +646,30 @@ struct Arguments<'a> {
     only: Option<Only>,
     inner: Out<'a>,
     numeric: Numbers,
+    /// The last of them says the type whose values the function compares.
+    ordered: bool,
+    /// As a part of a text they begin within it.
+    from_start: bool,
+}
+
+/// Whether it is written that a part of a text begins within it and is not shorter than nothing: SQLite counts what lies
+/// before the first character from the end.
+fn is_from_start(start: Option<&Out<'_>>, count: Option<&Out<'_>>) -> bool {
+    let number = |out: &Out<'_>| out.text().trim().parse::<i64>().ok();
+    start.and_then(number).is_some_and(|start| start >= 1)
+        && count.is_none_or(|count| number(count).is_some_and(|count| count >= 0))
+}
+
+/// The type by whose order or equality a function chooses, where the texts of its values do not say it.
+fn type_compared(name: &str, parts: &[Out<'_>]) -> Option<SqlType> {
+    let special = |ty: &SqlType| order::collation(*ty).is_some() && *ty != SqlType::Interval;
+    match name {
+        "greatest" | "least" => parts.iter().filter_map(|part| part.ty).find(special),
+        "array_position" | "array_remove" | "array_replace" => {
+            parts.first()?.ty.filter(|ty| order::has_spellings(*ty)).map(SqlType::scalar)
+        }
+        _ => None,
+    }
 }
 
 /// The only argument of a call.

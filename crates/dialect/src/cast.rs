@@ -4,7 +4,7 @@ use sqltext::ast::Expr;
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
 use store::definition::{SqlType, qualified};
-use store::scalar::{self, moment};
+use store::scalar::{self, moment, simple};
 use store::value::Value;
 
 use super::out::{Form, Out, call};
@@ -38,6 +38,9 @@ pub fn needs_clock(text: &str) -> bool {
 /// Names of `CHAR(n)` that mean `CHAR(1)` where no length is said.
 const OF_ONE_CHARACTER: &[&str] = &["CHAR", "CHARACTER", "NCHAR"];
 
+/// A literal of fewer digits is no number that a float cannot hold.
+const FLOAT_DIGITS: usize = 300;
+
 /// Types whose names mean something to SQLite's `CAST`: it converts what it can and never fails.
 const PLAIN: &[&str] = &[
     "INT",
@@ -50,8 +53,6 @@ const PLAIN: &[&str] = &[
     "DOUBLE",
     "TEXT",
     "VARCHAR",
-    "CHAR",
-    "CHARACTER",
     "CHARACTER VARYING",
     "BLOB",
     "NUMERIC",
@@ -236,6 +237,7 @@ impl<'a> Translator<'a, '_> {
         let accepted = match self.names.enum_of(ty) {
             Some(own) if ty.is_array() => own.accept_array(value),
             Some(own) => own.accept(value),
+            None if ty == SqlType::Bytea => simple::bytes_of_literal(text),
             None => scalar::accept(ty, value),
         };
         accepted.map_err(|refusal| Stop::Error(SqlError::from(refusal).at(self.sql, self.skip_blank(from))))
@@ -283,29 +285,32 @@ impl<'a> Translator<'a, '_> {
         let to = self.type_name()?;
         let end = self.at;
         self.sign(")")?;
-        if !to.plain || to.ty == SqlType::Numeric {
+        // A value of no type is any value of SQLite's, and its casts take what they can of it.
+        let untyped = inner.ty.is_none() && matches!(*inner.form, Form::Computed) && !inner.is_literal();
+        let texts = types::is_text(to.ty) || to.ty == SqlType::Bytea;
+        // Of a number it is the same float, with an affinity.
+        let floats = matches!(to.ty, SqlType::Float4 | SqlType::Float8)
+            && super::structures::is_number(inner.ty)
+            && !numeric::is_exact(&inner)
+            && inner.text().len() < FLOAT_DIGITS;
+        if !to.plain || !(texts || floats || (untyped && to.ty != SqlType::Numeric)) {
             if matches!(*inner.form, Form::Computed) {
                 // What binds less tightly than a call must not fall apart where the call's parentheses go.
-                let (ty, label) = (inner.ty, inner.label.take());
+                let (ty, label, by_cast) = (inner.ty, inner.label.take(), inner.named_by_cast);
                 inner = inner.wrapped("(", ")").of_type(ty);
-                inner.label = label;
+                (inner.label, inner.named_by_cast) = (label, by_cast);
             }
             return self.cast(inner, &to);
         }
-        if super::structures::is_number(Some(to.ty)) {
-            // SQLite's cast makes 0 of the word for a truth.
-            inner = super::structures::as_value(inner);
-        }
         self.suggest(&mut inner, to.ty)?;
-        // SQLite's integers have 64 bits whatever their type is called. What has no more stays what it is.
-        let ty = match (to.ty, inner.ty) {
-            (SqlType::Int2, Some(SqlType::Int2)) => SqlType::Int2,
-            (SqlType::Int4, Some(SqlType::Bool | SqlType::Int2 | SqlType::Int4)) => SqlType::Int4,
-            (SqlType::Int2 | SqlType::Int4, _) => SqlType::Int8,
-            (other, _) => other,
-        };
+        // SQLite's integers have 64 bits whatever their type is called.
+        let ty = if types::is_integer(to.ty) { SqlType::Int8 } else { to.ty };
         let own = inner.label.clone().filter(|label| label != "?column?" && !inner.named_by_cast);
-        let inner = if types::is_text(to.ty) { numeric::shown(inner) } else { inner };
+        let inner = match (types::is_text(to.ty), inner.ty) {
+            (true, Some(SqlType::Bytea)) => call("cast_text", [inner]),
+            (true, _) => numeric::shown(texts::float(inner)),
+            (false, _) => inner,
+        };
         let mut out = Out::made("CAST(", word.start);
         out.push(inner);
         out.push_str(" AS");

@@ -9,6 +9,7 @@ use sqltext::token::{Token, sql_literal};
 use store::definition::SqlType;
 
 use super::binding::Binding;
+use super::equals::{collated_as, has_spellings};
 use super::expression::{negation, one_of, tested};
 use super::out::{Form, Out, call};
 use super::scope::Source;
@@ -26,9 +27,8 @@ struct Beside {
 impl<'a> Translator<'a, '_> {
     /// `left operator right`
     pub(super) fn compared(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
-        let ordered = matches!(operator.text, "<" | "<=" | ">" | ">=");
         let [left, right] = self.agreed(left, operator, right)?;
-        if ordered && [&left, &right].iter().all(|side| side.ty == Some(SqlType::Jsonb)) {
+        if is_order(operator) && [&left, &right].iter().all(|side| side.ty == Some(SqlType::Jsonb)) {
             let sign = call("jsonb_compare", [left, right]);
             let zero = Out::made("0", operator.start);
             return Ok(self.infixed([sign, zero], operator).typed(SqlType::Bool));
@@ -60,7 +60,8 @@ impl<'a> Translator<'a, '_> {
         }
         left = numeric::beside_anything(self.beside_number(left, &right)?, &right);
         right = numeric::beside_anything(self.beside_number(right, &left)?, &left);
-        let (ours, theirs) = (self.told_by(&left), self.told_by(&right));
+        let ours = self.told_by(&left).filter(|_| !self.keeps_texts(&left, &right));
+        let theirs = self.told_by(&right).filter(|_| !self.keeps_texts(&right, &left));
         self.take_told(&mut right, ours)?;
         self.take_told(&mut left, theirs)?;
         (left, right) = numeric::with_parameter(left, right);
@@ -75,7 +76,11 @@ impl<'a> Translator<'a, '_> {
                 right = call(&types::cast_name(ours), [right]).typed(ours);
             }
         }
-        Ok([left, right])
+        let ty = left.ty.or(right.ty).filter(|ty| ty.is_array());
+        if is_order(operator) {
+            return Ok(self.in_order(left, right));
+        }
+        Ok(if has_spellings(ty) { [collated_as(left, ty), right] } else { [left, right] })
     }
 
     /// The same of two rows, part by part.
@@ -176,13 +181,27 @@ impl<'a> Translator<'a, '_> {
         let pairs = [(left, right), (right, left)];
         let known = |side: &Out<'a>| side.ty.filter(|_| !arrays::is_open(side));
         let types = known(left).zip(known(right));
+        let blobs = pairs.iter().any(|(side, _)| self.is_blob(side));
         let strange = types.is_some_and(|(ours, theirs)| types::are_strangers(ours, theirs));
+        let strange = strange && !(blobs && pairs.iter().any(|(side, _)| side.ty.is_some_and(types::is_text)));
         let refused = pairs.iter().any(|(text, number)| {
             text.ty.is_some_and(types::is_text)
                 && number.ty.is_some_and(|ty| ty.is_number() || ty == SqlType::Interval)
                 && if self.is_stored_column(text) { self.is_computed(number) } else { self.is_computed(text) }
         });
         if strange || refused { Err(self.no_operator(left, operator, right)) } else { Ok(()) }
+    }
+
+    /// Whether it is bytes to SQLite, whose texts are never equal to bytes: a column that was declared so, or `x'ff'`.
+    fn is_blob(&self, out: &Out<'a>) -> bool {
+        let declared = || self.declared_as(out).is_some_and(|declared| declared.eq_ignore_ascii_case("BLOB"));
+        out.ty == Some(SqlType::Bytea) && (matches!(*out.form, Form::Blob) || declared())
+    }
+
+    /// Whether a text beside a side stays one.
+    fn keeps_texts(&self, side: &Out<'a>, text: &Out<'a>) -> bool {
+        let bytes = matches!(&*text.form, Form::Literal(text) if text.starts_with("\\x"));
+        !bytes && self.is_blob(side)
     }
 
     /// Whether an operator or a function gives it: it is no column, and stands nowhere as it is.
@@ -262,7 +281,7 @@ impl<'a> Translator<'a, '_> {
         let negated = self.take_word("NOT");
         let word = self.keyword("IN")?;
         let list = self.list(list)?;
-        let mut stored = self.compares_as_stored(&left);
+        let mut stored = self.compares_as_stored(&left) && left.ty != Some(SqlType::Bytea);
         let Form::List(parts) = &*list.form else {
             return self.in_plain_list(left, list, negated, word.start);
         };
@@ -282,8 +301,7 @@ impl<'a> Translator<'a, '_> {
     fn compares_as_stored(&self, out: &Out<'a>) -> bool {
         match &*out.form {
             Form::List(parts) => parts.iter().all(|part| self.compares_as_stored(part)),
-            // Spans of one length have several spellings.
-            _ => self.is_stored_column(out) && out.ty != Some(SqlType::Interval),
+            _ => self.is_stored_column(out) && !has_spellings(out.ty),
         }
     }
 
@@ -410,6 +428,11 @@ impl<'a> Translator<'a, '_> {
             _ => Ok(numeric::compared(side, other)),
         }
     }
+}
+
+/// Whether an operator asks which side is less.
+fn is_order(operator: Token<'_>) -> bool {
+    matches!(operator.text, "<" | "<=" | ">" | ">=") || operator.is("BETWEEN")
 }
 
 /// The parts of a list beside an integer: those that are whole numbers are integers, however they are written.

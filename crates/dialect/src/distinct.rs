@@ -7,7 +7,7 @@ use sqltext::ast::{Expr, OrderBy, OrderByKind, OrderBySort, Select};
 use sqltext::error::state;
 use sqltext::token::{Kind, quoted_name};
 
-use super::equals::keyed;
+use super::equals::collated;
 use super::out::Out;
 use super::scope::Column;
 use super::{Item, Step, Stop, Translator};
@@ -130,10 +130,10 @@ impl<'a> Translator<'a, '_> {
         };
         if let Some(at) = own {
             self.at += 1;
-            let column = keyed(Out::made(format!("c{at}"), 0).of_type(columns[at].1));
+            let column = collated(Out::made(format!("c{at}"), 0).of_type(columns[at].1));
             return Ok(column.sql());
         }
-        let column = keyed(self.expression(expr)?);
+        let column = collated(self.expression(expr)?);
         further.text.push_str(", ");
         further.text.push(column);
         further.count += 1;

@@ -174,14 +174,6 @@ impl<'a> Translator<'a, '_> {
         match op {
             Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq => {
                 let right = self.expression(right)?;
-                let ordered = !matches!(op, Op::Eq | Op::NotEq);
-                if ordered && [&left, &right].iter().all(|side| side.ty.is_some_and(SqlType::is_array)) {
-                    return Err(self.error_at(
-                        Some(operator),
-                        state::NOT_SUPPORTED,
-                        "the order of arrays is not supported",
-                    ));
-                }
                 self.compared(left, operator, right)
             }
             Op::And | Op::Or => {
@@ -218,6 +210,9 @@ impl<'a> Translator<'a, '_> {
             self.keyword(word)?;
         }
         let zone = self.expression(zone)?;
+        let is_date = left.ty == Some(SqlType::Date);
+        // A date is a moment to it: its first, where the session is.
+        let left = if is_date { moments::widened(left, SqlType::Timestamptz) } else { left };
         let zoned = left.ty == Some(SqlType::Timestamptz);
         let ty = if zoned { SqlType::Timestamp } else { SqlType::Timestamptz };
         let name = if zone.ty == Some(SqlType::Interval) { "timezone_away" } else { "timezone" };
@@ -286,6 +281,8 @@ impl<'a> Translator<'a, '_> {
     fn likes(&mut self, left: Out<'a>, pattern: &Expr, escape: Option<&Expr>) -> Step<Out<'a>> {
         let mut out = left;
         self.suggest(&mut out, SqlType::Text)?;
+        let operator = self.peek_at(usize::from(self.peek().is_some_and(|token| token.is("NOT"))));
+        out = self.filled_up(out, Some(pattern), operator.ok_or(Stop::Unknown)?)?;
         out = out.left_of(Binding::Equality);
         self.pass_words(&["NOT"], &mut out);
         let word = self.token()?;
@@ -379,6 +376,8 @@ impl<'a> Translator<'a, '_> {
             for side in &mut sides {
                 self.suggest(side, SqlType::Text)?;
             }
+            let [left, right] = sides;
+            sides = [self.filled_up(left, None, operator)?, right];
             if let Some(kind) = Pattern::of(operator) {
                 let [left, right] = sides;
                 sides = [left, kind.meant(right, None)];
@@ -389,9 +388,9 @@ impl<'a> Translator<'a, '_> {
         Ok(match operator.text {
             "@>" => self.contains(left, operator, right)?,
             "<@" => self.contains(right, operator, left)?,
-            "#>" => call("jsonb_extract_path_list", [left, right]).typed(SqlType::Jsonb).labelled("?column?"),
+            "#>" => call("jsonb_extract_path_list", [structures::with_last_keys(left), right]).typed(SqlType::Jsonb).labelled("?column?"),
             "#>>" => {
-                call("jsonb_extract_path_list_text", [left, right]).typed(SqlType::Text).labelled("?column?")
+                call("jsonb_extract_path_list_text", [structures::with_last_keys(left), right]).typed(SqlType::Text).labelled("?column?")
             }
             "#-" => self.without_path(left, operator, right)?,
             "?" | "?|" | "?&" => self.has_keys(left, operator, right)?,
@@ -401,11 +400,13 @@ impl<'a> Translator<'a, '_> {
                 return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
             }
             "->" => {
+                let left = structures::with_last_keys(left);
                 let ty = if ours == Some(SqlType::Jsonb) { SqlType::Jsonb } else { SqlType::Json };
                 self.infixed([left, right], operator).typed(ty)
             }
-            "->>" => self.json_text(left, operator, right),
+            "->>" => self.json_text(structures::with_last_keys(left), operator, right),
             "||" => self.joined(left, operator, right)?,
+            "<<" | ">>" => self.shifted(left, operator, right)?,
             "&" | "|" => {
                 // Bits are those of integers, also where a side is written as a decimal number.
                 let ty = types::arithmetic(left.ty, right.ty).filter(|ty| types::is_integer(*ty));
@@ -413,6 +414,29 @@ impl<'a> Translator<'a, '_> {
             }
             _ => self.infixed([left, right], operator).typed(SqlType::Int8),
         })
+    }
+
+    /// `left << right`, `left >> right`: the left side's type says how many bits there are, and the right side is taken by
+    /// their number.
+    fn shifted(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
+        let (mut left, mut right) = (left, right);
+        self.suggest(&mut left, SqlType::Int8)?;
+        self.suggest(&mut right, SqlType::Int4)?;
+        let ty = left.ty.unwrap_or(SqlType::Int8);
+        if left.ty.is_none() || right.ty.is_none() {
+            // A value of no type is any value of SQLite's.
+            return Ok(self.infixed([left, right], operator).typed(SqlType::Int8));
+        }
+        if !types::is_integer(ty) || right.ty.is_some_and(|ty| !types::is_integer(ty)) {
+            return Err(self.no_operator(&left, operator, &right));
+        }
+        let name = if operator.text == "<<" { "shift_left" } else { "shift_right" };
+        let bits = Out::made(match ty {
+            SqlType::Int2 => "16",
+            SqlType::Int4 => "32",
+            _ => "64",
+        }, operator.start);
+        Ok(call(name, [left, right, bits]).typed(ty).labelled("?column?"))
     }
 
     /// `whole @> part`: of arrays where one side is one, of JSON documents otherwise.
@@ -495,6 +519,10 @@ impl<'a> Translator<'a, '_> {
         }
         if let Some(ty) = meant_right {
             self.suggest(&mut right, ty)?;
+        }
+        // A moment with a zone counts from what the other one is in the session's zone.
+        if sign == "-" && [left.ty, right.ty].contains(&Some(SqlType::Timestamptz)) {
+            (left, right) = (moments::of_calendar(left), moments::of_calendar(right));
         }
         let ty = types::moment_result(left.ty, right.ty, sign);
         let (time, span) = (Some(SqlType::Time), Some(SqlType::Interval));

@@ -1,11 +1,13 @@
 //! What `*` stands for where tables are joined by `USING` or `NATURAL`: a column that is joined is there once, and
 //! such columns come first, as in PostgreSQL. SQLite has them where the left table has them.
 
+use pgcatalog::function::order;
 use sqltext::ast::{JoinConstraint, JoinOperator, ObjectName, TableFactor};
+use sqltext::error::{SqlError, state};
 use sqltext::token::quoted_name;
 
-use super::Translator;
 use super::scope::{Relation, StarColumn};
+use super::{Step, Stop, Translator, types};
 
 impl Translator<'_, '_> {
     /// The columns of an entry of a `FROM` that was just taken; `first`: the number of its first table.
@@ -31,6 +33,32 @@ impl Translator<'_, '_> {
             return Some(columns.iter().map(|(name, _)| column(name, name)).collect());
         }
         Some(relation.renamed.iter().map(|(name, own)| column(name, own)).collect())
+    }
+
+    /// Refuses columns that are joined by their name and are of types that nothing compares. Of two kinds of moments,
+    /// and of types with several spellings, SQLite would compare the texts.
+    pub(super) fn check_joined(
+        &self,
+        left: Option<&[StarColumn]>,
+        right: Option<&[StarColumn]>,
+        operator: &JoinOperator,
+    ) -> Step<()> {
+        let (Some(left), Some(right)) = (left, right) else { return Ok(()) };
+        let of = |columns: &[StarColumn], name: &str| columns.iter().find(|column| is(column, name))?.ty;
+        for name in names_joined(left, right, operator).unwrap_or_default() {
+            let (Some(ours), Some(theirs)) = (of(left, &name), of(right, &name)) else { continue };
+            let mismatch = types::have_no_type(ours, theirs).then_some((ours, theirs));
+            self.refuse_mismatch("JOIN/USING", mismatch, self.peek())?;
+            let widens = types::one_widens(Some(ours), Some(theirs));
+            if widens || [ours, theirs].into_iter().any(order::has_spellings) {
+                let (one, other) = (ours.sql_name(), theirs.sql_name());
+                let message = format!("JOIN ... USING columns of {one} and {other} is not supported");
+                let error = SqlError::new(state::NOT_SUPPORTED, message);
+                let hint = format!("compare them with ON, as in ON a.{name} = b.{name}");
+                return Err(Stop::Error(error.with_hint(hint)));
+            }
+        }
+        Ok(())
     }
 
     /// Whether `*` is next and what it stands for is known.

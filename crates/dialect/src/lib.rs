@@ -32,6 +32,7 @@
 mod arms;
 mod arrays;
 mod binding;
+mod blanks;
 mod calls;
 mod cast;
 mod clauses;

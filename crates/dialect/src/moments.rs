@@ -23,6 +23,11 @@ pub(super) fn widened(out: Out<'_>, ty: SqlType) -> Out<'_> {
     wide
 }
 
+/// A date or a moment of the calendar as a moment with a zone; anything else as it is.
+pub(super) fn of_calendar(out: Out<'_>) -> Out<'_> {
+    widened(out, SqlType::Timestamptz)
+}
+
 /// A moment with a zone as it is where the session is, which has another zone than UTC.
 fn of_zoned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     match ty {

@@ -89,7 +89,10 @@ impl<'a> Translator<'a, '_> {
         let Some(token) = self.peek() else { return Err(Stop::Unknown) };
         match token.kind {
             Kind::Text | Kind::Foreign => self.literal(token),
-            Kind::Blob => Ok(self.taken(token).typed(SqlType::Bytea).labelled("?column?")),
+            Kind::Blob => {
+                let bytes = self.taken(token).typed(SqlType::Bytea).labelled("?column?");
+                Ok(bytes.formed(Form::Blob))
+            }
             Kind::Number => Ok(self.number(token)),
             Kind::Parameter => self.parameter(token),
             _ => self.constant(false)?.ok_or(Stop::Unknown),
@@ -502,9 +505,7 @@ impl<'a> Translator<'a, '_> {
 
     /// A literal in the form that values of this type have; `None`: as it is.
     fn formed_literal(&mut self, text: &str, ty: SqlType, from: usize) -> Step<Option<Out<'a>>> {
-        // Beside a BLOB a text is a text, as SQLite has it, unless it can only mean bytes.
-        let text_beside = ty == SqlType::Bytea && !text.starts_with("\\x");
-        if !scalar::has_form(ty) || text_beside || ty == SqlType::Json {
+        if !scalar::has_form(ty) || ty == SqlType::Json {
             if ty.is_number() {
                 // SQLite would keep a text that is no number, and find it greater than all numbers.
                 self.value_of(ty, text, from)?;

@@ -8,7 +8,6 @@ use store::definition::SqlType;
 
 use super::calls::{expression_of, finished_call};
 use super::clauses::ORDER_WORDS;
-use super::equals::sort_key;
 use super::numeric::Numbers;
 use super::out::Out;
 use super::types::Told;
@@ -50,7 +49,7 @@ impl<'a> Translator<'a, '_> {
             inner = Out::joined([inner, share], ",");
         }
         inner.push_str(" ORDER BY");
-        inner.push(sort_key(value));
+        inner.push(self.sort_key(value));
         inner.push(words);
         let called = if let Numbers::Exact(function) = numbers { function } else { &name };
         let mut out = inner.wrapped(&format!("{called}("), ")");

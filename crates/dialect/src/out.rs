@@ -55,6 +55,8 @@ pub(super) enum Form<'a> {
     Renamed(&'a str),
     /// A column of a table, `COLLATE` behind it.
     Collated,
+    /// `x'ff'`, SQLite's literal of bytes.
+    Blob,
     /// `ARRAY[a, b]`, its elements.
     Array(Vec<Out<'a>>),
 }

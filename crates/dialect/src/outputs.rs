@@ -7,7 +7,7 @@
 use sqltext::ast::{Expr, OrderByExpr};
 use sqltext::token::quoted_name;
 
-use super::equals::{has_spellings, keyed};
+use super::equals::{collated, collated_as, has_spellings, keyed};
 use super::names::Found;
 use super::out::Out;
 use super::{Item, Step, Translator};
@@ -78,7 +78,7 @@ impl<'a> Translator<'a, '_> {
         let numbered = items.iter().enumerate();
         numbered
             .map(|(at, item)| {
-                let out = Out::made((at + 1).to_string(), 0);
+                let out = Out::made((at + 1).to_string(), 0).of_type(item.ty);
                 Self::output(item, false, (out, Node::Other), Some(at + 1))
             })
             .collect()
@@ -106,10 +106,19 @@ impl<'a> Translator<'a, '_> {
 
     /// A term of `ORDER BY`.
     pub(super) fn order_term(&mut self, term: &OrderByExpr, outputs: &[Output<'a>]) -> Step<Out<'a>> {
+        let place = self.place_ahead(&term.expr);
+        if let Some(output) = outputs.iter().find(|output| output.place.is_some() && output.place == place) {
+            // It stays a number, and is sorted as the column is.
+            let ty = output.out.ty;
+            return Ok(collated_as(self.expression(&term.expr)?, ty).of_type(None));
+        }
         match bare_name(&term.expr) {
             Some(name) if !outputs.is_empty() => {
                 let found = self.output_named(name.0, outputs, Clause::Order)?.cloned();
-                self.named_or_computed(&term.expr, name, found)
+                let given = found.as_ref().is_some_and(|output| output.given);
+                let out = self.named_or_computed(&term.expr, name, found)?;
+                // A function around the name would have it mean another column.
+                Ok(if given { collated(out).of_type(None) } else { out })
             }
             _ => self.expression(&term.expr),
         }
@@ -117,8 +126,7 @@ impl<'a> Translator<'a, '_> {
 
     /// A term of `GROUP BY`.
     pub(super) fn group_term(&mut self, term: &Expr, outputs: &[Output<'a>]) -> Step<Out<'a>> {
-        let place =
-            self.peek().filter(|_| matches!(term, Expr::Value(_))).and_then(|token| token.text.parse().ok());
+        let place = self.place_ahead(term);
         if let Some(output) = outputs.iter().find(|output| output.place.is_some() && output.place == place)
             && has_spellings(output.out.ty)
         {
@@ -126,6 +134,11 @@ impl<'a> Translator<'a, '_> {
             return Ok(keyed(output.out.clone()).meaning(Node::Other));
         }
         Ok(keyed(self.named_group_term(term, outputs)?))
+    }
+
+    /// The number of a column of the list, where a term that is next is no more than that.
+    fn place_ahead(&self, term: &Expr) -> Option<usize> {
+        self.peek().filter(|_| matches!(term, Expr::Value(_)))?.text.parse().ok()
     }
 
     fn named_group_term(&mut self, term: &Expr, outputs: &[Output<'a>]) -> Step<Out<'a>> {
@@ -198,11 +211,14 @@ impl<'a> Translator<'a, '_> {
         self.at += around;
         if output.given {
             let node = Node::Column { table: None, name: name.to_owned() };
-            return Ok(self.name_copied(token).meaning(node));
+            return Ok(self.name_copied(token).of_type(output.out.ty).meaning(node));
         }
         let is_column = matches!(output.node, Node::Column { .. });
         Ok(match output.place {
-            Some(place) if !is_column => Out::made(place.to_string(), token.start).meaning(output.node),
+            Some(place) if !is_column => {
+                let place = Out::made(place.to_string(), token.start);
+                collated_as(place, output.out.ty).of_type(None).meaning(output.node)
+            }
             _ => output.out.meaning(output.node),
         })
     }

@@ -144,7 +144,9 @@ impl<'a> Translator<'a, '_> {
         if value.is_none() {
             self.at = begin;
         }
-        Ok(value.map(|value| Out::made(value, token.start).of_type(ty).labelled(&name)))
+        let value = value.map(|value| Out::made(value, token.start).of_type(ty));
+        let numbers = ty == Some(SqlType::Numeric);
+        Ok(value.map(|value| if numbers { numeric::settled(value) } else { value }.labelled(&name)))
     }
 
     fn name_spread(&mut self, spread: &mut Spread<'a>) {

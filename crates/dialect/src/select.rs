@@ -486,6 +486,7 @@ impl<'a> Translator<'a, '_> {
             let table = self.relation(&join.relation, out)?;
             if merged {
                 let right = self.columns_of_entry(&join.relation, number);
+                self.check_joined(columns.as_deref(), right.as_deref(), &join.join_operator)?;
                 columns = joined(columns, right, &join.join_operator);
             }
             if left {

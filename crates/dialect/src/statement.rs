@@ -9,7 +9,6 @@ use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
 use super::clauses::ORDER_WORDS;
-use super::equals::sort_key;
 use super::numeric::Digits;
 use super::out::{Form, Out};
 use super::outputs::Output;
@@ -420,7 +419,8 @@ impl<'a> Translator<'a, '_> {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            let mut by = sort_key(self.order_term(term, outputs)?);
+            let by = self.order_term(term, outputs)?;
+            let mut by = self.sort_key(by);
             let (descending, nulls) =
                 (matches!(term.options.sort, Some(OrderBySort::Desc)), term.options.nulls_first.is_some());
             nodes.push(Order { by: by.take_node(), descending, nulls });

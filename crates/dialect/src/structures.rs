@@ -6,9 +6,9 @@ use store::definition::SqlType;
 use store::value::Value;
 
 use super::binding::Binding;
+use super::equals::{collated_as, has_one_spelling};
 use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, numeric, texts, types};
-use crate::lowered::Node;
 use sqltext::error::SqlError;
 
 /// No operator takes sides of these types.
@@ -59,20 +59,21 @@ pub(super) fn side_by_side<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'
     }
 }
 
-/// Two sides of a comparison. Of JSON that is computed the numbers may have zeros at the end, which do not count. A
-/// column beside a value stays as it is, for an index may have it.
+/// Two sides of a comparison. Of JSON values the numbers may have zeros at the end, which do not count. Beside a value
+/// without numbers a column stays as it is, for an index may have it.
 pub(super) fn compared<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'a>) {
-    let computed = |out: &Out<'_>| {
-        matches!(*out.form, Form::Computed)
-            && !out.is_literal()
-            && !matches!(out.node(), Some(Node::Column { .. }))
-    };
-    let json = [&left, &right].iter().all(|side| side.ty == Some(SqlType::Jsonb));
-    if !json || !(computed(&left) || computed(&right)) {
+    let sides = [&left, &right];
+    let json = sides.iter().any(|side| side.ty == Some(SqlType::Jsonb));
+    if !json || sides.iter().any(|side| has_one_spelling(side)) {
         return (left, right);
     }
-    let comparable = |side| call("jsonb_comparable", [side]).typed(SqlType::Text);
-    (comparable(left), comparable(right))
+    (collated_as(left, Some(SqlType::Jsonb)), right)
+}
+
+/// A JSON text of which each object has a key once, with its last value: SQLite's operators take the first.
+pub(super) fn with_last_keys(out: Out<'_>) -> Out<'_> {
+    let written = out.ty == Some(SqlType::Json) && !matches!(*out.form, Form::Extract(_));
+    if written { call("json_last_keys", [out]).typed(SqlType::Json) } else { out }
 }
 
 /// A value as JSON functions of SQLite have to be given it, so that it is what PostgreSQL makes of its type: a truth,
@@ -315,7 +316,26 @@ impl<'a> Translator<'a, '_> {
         } else if left.ty == Some(SqlType::Json) && right.ty == Some(SqlType::Json) {
             return Err(self.no_operator(&left, operator, &right));
         }
-        if [&left, &right].iter().all(|side| side.ty == Some(SqlType::Bytea)) {
+        if [&left, &right].iter().any(|side| side.ty == Some(SqlType::Bytea)) {
+            let (mut left, mut right) = (left, right);
+            for side in [&mut left, &mut right] {
+                if is_untyped(side) {
+                    self.suggest(side, SqlType::Bytea)?;
+                    side.ty = Some(SqlType::Bytea);
+                }
+            }
+            let [ours, theirs] = [&left, &right].map(|side| side.ty == Some(SqlType::Bytea));
+            if !(ours && theirs) {
+                let known = if ours { right.ty } else { left.ty };
+                if known.is_some_and(|ty| !types::is_text(ty)) {
+                    return Err(self.no_operator(&left, operator, &right));
+                }
+                let text = |side: Out<'a>| {
+                    let bytes = side.ty == Some(SqlType::Bytea);
+                    if bytes { call("cast_text", [side]) } else { side }
+                };
+                return Ok(self.infixed([text(left), text(right)], operator).typed(SqlType::Text));
+            }
             return Ok(self
                 .infixed([left, right], operator)
                 .wrapped("CAST(", " AS BLOB)")

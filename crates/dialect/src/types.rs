@@ -190,8 +190,8 @@ impl Kind {
     }
 }
 
-/// Whether the values of two types are of kinds that have nothing in common. A text may stand for a value of any kind,
-/// and JSON for an array, which it is in a view that was stored.
+/// Whether the values of two types are of kinds that have nothing in common. A text may stand for a value of any
+/// other kind, and JSON for an array, which it is in a view that was stored.
 pub(super) fn are_strangers(one: SqlType, other: SqlType) -> bool {
     if one.is_array() != other.is_array() {
         let alone = if one.is_array() { other } else { one };
@@ -201,6 +201,8 @@ pub(super) fn are_strangers(one: SqlType, other: SqlType) -> bool {
         return have_no_type(one.scalar(), other.scalar());
     }
     match (Kind::of(one), Kind::of(other)) {
+        // No text has the bytes that it is written with.
+        (Some(Kind::Text), Some(Kind::Bytes)) | (Some(Kind::Bytes), Some(Kind::Text)) => true,
         (Some(Kind::Text), _) | (_, Some(Kind::Text)) => false,
         (Some(one), Some(other)) => one != other,
         _ => false,

@@ -151,7 +151,7 @@ fn array(value: &Value, ty: Option<SqlType>) -> Result<Value, SqlError> {
 
 /// Whether texts for a type are put into the form that it has before they are bound.
 pub fn is_formed(ty: SqlType) -> bool {
-    ty == SqlType::Numeric || store::scalar::has_form(ty) && !matches!(ty, SqlType::Json | SqlType::Bytea)
+    ty == SqlType::Numeric || store::scalar::has_form(ty) && ty != SqlType::Json
 }
 
 /// Whether a parameter's text has to be converted before it is bound: the type has a form of its own.

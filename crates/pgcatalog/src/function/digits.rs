@@ -3,7 +3,7 @@
 use sqlite::meter;
 use sqltext::error::SqlError;
 use store::scalar::numeric::{self, Number};
-use store::value::Value;
+use store::value::{NAN, Value};
 
 use bigdecimal::{BigDecimal, RoundingMode};
 
@@ -243,7 +243,7 @@ impl<'p> Writing<'p> {
         let negative = digits.starts_with('-');
         let mut digits = digits.trim_start_matches('-').to_owned();
         let before = digits.find('.').unwrap_or(digits.len());
-        if before == digits.len() && pattern.behind > 0 {
+        if before == digits.len() && pattern.behind > 0 && digits != NAN {
             digits = format!("{digits}.{}", "0".repeat(pattern.behind));
         }
         if before > pattern.before {

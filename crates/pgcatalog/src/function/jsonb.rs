@@ -6,6 +6,7 @@ mod order;
 pub(super) use order::collate;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -57,6 +58,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `array || array` is", "array_cat(ARRAY[1], ARRAY[2, 3])", "[1,2,3]"),
     own("json_number", "(number)", TEXT, Source::Own(|_, v| Ok(number_text(v)), 1, 1),
         "a number as PostgreSQL writes it into JSON", "json_number(2.0)", "2"),
+    own("json_last_keys", "(json)", Returns::Type(SqlType::Json), Source::Own(|_, v| { let json = text(v, 0)?; Ok(Value::Text(last_keys(&json)?.unwrap_or(json))) }, 1, 1),
+        "the same with the last value of each key that an object has twice", "json_last_keys('{\"a\":1,\"a\":2}')", "{\"a\":2}"),
     own("json_value_text", "(json)", TEXT, Source::Own(value_text, 1, 1),
         "what `json ->> key` makes of the value: a text without its quotes, `null` as NULL", "json_value_text('\"a\"')", "a"),
     own("jsonb_concat", "(json, json)", JSONB, Source::Own(concat, 2, 2),
@@ -222,6 +225,36 @@ impl<'j> Level<'j> {
         match self {
             Self::Array(items) => items,
             _ => vec![whole.trim()],
+        }
+    }
+}
+
+/// A JSON text of which each object has a key once: with its last value, at the first one's place. `None`: it is so.
+fn last_keys(json: &str) -> Result<Option<String>, SqlError> {
+    match Level::of(json)? {
+        Level::Scalar(_) => Ok(None),
+        Level::Array(items) => {
+            let inner: Vec<Option<String>> = items.iter().map(|item| last_keys(item)).collect::<Result<_, _>>()?;
+            let is_so = inner.iter().all(Option::is_none);
+            let texts = inner.iter().zip(items).map(|(changed, own)| changed.as_deref().unwrap_or(own));
+            Ok((!is_so).then(|| Level::Array(texts.collect()).write()))
+        }
+        Level::Object(members) => {
+            let count = members.len();
+            let (mut last, mut places) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+            for (key, value) in members {
+                let member = (key, last_keys(value)?, value);
+                match places.get(&member.0.0) {
+                    Some(&at) => last[at] = member,
+                    None => {
+                        places.insert(member.0.0.clone(), last.len());
+                        last.push(member);
+                    }
+                }
+            }
+            let is_so = last.len() == count && last.iter().all(|(_, changed, _)| changed.is_none());
+            let members = last.iter().map(|(key, changed, own)| (Key(key.0.clone()), changed.as_deref().unwrap_or(own)));
+            Ok((!is_so).then(|| Level::Object(members.collect()).write()))
         }
     }
 }

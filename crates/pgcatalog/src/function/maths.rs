@@ -38,6 +38,23 @@ const fn own(
     }
 }
 
+/// The bits of an integer moved. As in PostgreSQL the processor takes the count by the width: 33 of 32 bits is 1.
+fn shifted(values: &[Value], left: bool) -> Result<Value, SqlError> {
+    let [Value::Integer(own), Value::Integer(count), Value::Integer(bits)] = values else {
+        let message = "only integers have bits that are moved";
+        return Err(SqlError::new(state::UNKNOWN_FUNCTION, message));
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are what counts")]
+    Ok(Value::Integer(match (bits, left) {
+        (64, true) => own.wrapping_shl(*count as u32),
+        (64, false) => own.wrapping_shr(*count as u32),
+        (32, true) => i64::from((*own as i32).wrapping_shl(*count as u32)),
+        (32, false) => i64::from((*own as i32).wrapping_shr(*count as u32)),
+        (_, true) => i64::from((*own as i32).wrapping_shl(*count as u32) as i16),
+        (_, false) => i64::from((*own as i32).wrapping_shr(*count as u32) as i16),
+    }))
+}
+
 /// Mathematical functions.
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
@@ -71,6 +88,10 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "2.5::float8::int", "2", Source::Own(|_, v| rounded(v), 1, 1)),
     own("floor", "(number)", SAME, "the next whole number below", "floor(1.8)", "1",
         Source::Own(|_, v| whole(v, f64::floor), 1, 1)).numeric(Numeric::Exact("numeric_floor")),
+    FunctionDef { types: &[], numeric: None, ..own("shift_left", "(integer, count, bits)", SAME, "what `<<` is of an integer of 16, 32 or 64 bits", "1::int << 33", "2",
+        Source::Own(|_, v| shifted(v, true), 3, 3)) },
+    FunctionDef { types: &[], numeric: None, ..own("shift_right", "(integer, count, bits)", SAME, "what `>>` is of an integer of 16, 32 or 64 bits", "-8 >> 1", "-4",
+        Source::Own(|_, v| shifted(v, false), 3, 3)) },
     own("ln", "(x)", REAL, "natural logarithm", "ln(1)", "0.0",
         Source::Own(|_, v| logarithm(v, f64::ln), 1, 1)).numeric(Numeric::Exact("numeric_ln")),
     own("log", "(x) or (base, x)", REAL, "logarithm, of base 10", "log(100)", "2.0",

@@ -15,6 +15,7 @@ mod moment;
 mod more;
 mod numeric;
 mod only;
+pub mod order;
 mod ordered;
 mod patch;
 mod pattern;
@@ -46,12 +47,6 @@ pub use only::ONLY_ROW;
 pub use ordered::is_ordered;
 pub(crate) use pattern::{regexp_matches, regexp_parts};
 pub(crate) use text::text_parts;
-
-/// The collation by which `jsonb` values sort as PostgreSQL sorts them.
-pub const JSONB_COLLATION: &str = "sqlcached_jsonb";
-
-/// The collation by which intervals are equal that are equally long.
-pub const INTERVAL_COLLATION: &str = "sqlcached_interval";
 
 /// Tables that are functions.
 pub const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
@@ -304,7 +299,7 @@ pub fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<()
             })?;
         }
     }
-    connection.create_collation(JSONB_COLLATION, jsonb::collate)?;
+    order::register(connection)?;
     numeric::register(connection, caller)?;
     spread::register(connection, caller)?;
     ordered::register(connection, caller)?;

@@ -589,7 +589,8 @@ fn make_timestamp(now: Now, values: &[Value]) -> Result<Value, SqlError> {
 
 fn to_timestamp(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     if values.len() > 1 {
-        let us = format::read(&text(values, 0)?, &text(values, 1)?)?;
+        let local = format::read(&text(values, 0)?, &text(values, 1)?)?;
+        let us = zone::current().map_or(local, |zone| zone.to_utc(local));
         return Ok(Value::Text(moment::write_timestamptz(us)?));
     }
     let seconds = real(values, 0)?;

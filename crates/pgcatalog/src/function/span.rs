@@ -129,9 +129,8 @@ pub(super) fn collate(left: &str, right: &str) -> Ordering {
     order(left).cmp(&order(right)).then_with(texts)
 }
 
-/// Makes the connection know the aggregates and the order.
+/// Makes the connection know the aggregates.
 pub(super) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<(), SqlError> {
-    connection.create_collation(super::INTERVAL_COLLATION, collate)?;
     for (name, mean) in [("interval_sum", false), ("interval_avg", true)] {
         let caller = Rc::clone(caller);
         let made = move || Spans { mean, caller: Rc::clone(&caller), sum: Interval::default(), count: 0 };

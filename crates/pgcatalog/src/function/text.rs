@@ -84,6 +84,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "the last n characters; all but the first -n", "right('abcde', 2)", "de"),
     own("rpad", "(text, length, fill)", Text, &[Text, Int4, Text], Source::Own(|_, v| pad(v, false), 2, 3),
         "filled up on the right, or cut", "rpad('a', 3, 'xy')", "axy"),
+    FunctionDef { returns: Returns::Part, ..own("text_part", "(text or bytes, start, count)", Text, &[], Source::Own(part, 2, 3),
+        "what `substr` is where the part may begin before the first character", "text_part('abcdef', -1, 4)", "ab") },
     own("sha224", "(text or bytes)", Bytea, &[Bytea], Source::Own(|_, v| Ok(Value::Blob(digest::<sha2::Sha224>(&bytes(v, 0)?))), 1, 1),
         "the SHA-224 digest", "length(sha224('abc'))", "28"),
     own("sha256", "(text or bytes)", Bytea, &[Bytea], Source::Own(|_, v| Ok(Value::Blob(digest::<sha2::Sha256>(&bytes(v, 0)?))), 1, 1),
@@ -298,6 +300,24 @@ fn repeat(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     meter::take(bytes)?;
     meter::work(bytes)?;
     Ok(Value::Text(own.repeat(times)))
+}
+
+/// Characters or bytes from a place on, which is counted from 1 and may lie before the first.
+fn part(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let start = integer(values, 1)?.unwrap_or(1);
+    let end = match values.get(2) {
+        Some(_) => start.saturating_add(integer(values, 2)?.unwrap_or(0)),
+        None => i64::MAX,
+    };
+    if end < start {
+        return Err(SqlError::new("22011", "negative substring length not allowed"));
+    }
+    let place = |at: i64| usize::try_from(at.max(1) - 1).unwrap_or(usize::MAX);
+    let (skipped, taken) = (place(start), place(end).saturating_sub(place(start)));
+    if let Some(Value::Blob(bytes)) = values.first() {
+        return Ok(Value::Blob(bytes.iter().skip(skipped).take(taken).copied().collect()));
+    }
+    Ok(Value::Text(text(values, 0)?.chars().skip(skipped).take(taken).collect()))
 }
 
 fn overlay(_: Now, values: &[Value]) -> Result<Value, SqlError> {

@@ -32,11 +32,11 @@ use crate::limits::{
     EXPRESSION_HEAP_BYTES_MAX, EXPRESSION_OPERATIONS_MAX, EXPRESSION_PROGRESS_OPERATIONS, EXPRESSION_TIME_MAX,
 };
 use crate::meter;
-use pgcatalog::function::{self, Caller, Now};
+use pgcatalog::function::{self, Caller, Now, order};
 use pgcatalog::session::Identity;
 use pgcatalog::{began, sequence};
 use sqlite::{Action, Connection, Failure, Policy, Volatility};
-use store::definition::{Collation, TableDef};
+use store::definition::TableDef;
 use store::patience::Watch;
 
 /// Plans kept by one thread; beyond that all are compiled again.
@@ -49,8 +49,8 @@ const TOO_MUCH_WORK: &str = "the expressions of one row are too expensive";
 fn register_orders(connection: &Connection, def: &TableDef) -> Result<(), Failure> {
     let types = def.columns.iter().filter_map(|column| column.enumeration.as_ref());
     types.into_iter().try_for_each(|own| {
-        let (name, own) = (Collation::Enum(own.id).name(), Arc::clone(own));
-        connection.create_collation(&name, move |a, b| own.compare(a, b))
+        let (id, own) = (own.id, Arc::clone(own));
+        order::register_enum(connection, id, move |a, b| own.compare(a, b))
     })
 }
 

@@ -21,12 +21,13 @@ use std::sync::Arc;
 use dialect::Chosen;
 use dialect::lateral::LATERAL;
 use pgcatalog::function::like::{self, LikeStyle};
+use pgcatalog::function::order;
 use pgcatalog::system::{Server, System, sequence_tables};
 use pgcatalog::{began, sequence};
 use rapidhash::fast::RapidHasher;
 use sqlite::Connection;
 use sqltext::literals::StatementText;
-use store::definition::{Collation, SqlType};
+use store::definition::SqlType;
 use store::scalar::zone::{self, Zone};
 use store::value::{Value, ValueRef};
 use store::{Catalog, Store, Table};
@@ -543,7 +544,7 @@ impl Executor {
         for id in core.catalog.enums().iter().map(|own| own.id).filter(|&id| self.orders.insert(id)) {
             let system = Rc::clone(&core.system);
             let order = move |a: &str, b: &str| system.compare_labels(id, a, b);
-            core.connection.create_collation(&Collation::Enum(id).name(), order)?;
+            order::register_enum(&core.connection, id, order)?;
         }
         Ok(())
     }

@@ -87,7 +87,7 @@ impl Shapes {
     /// Whether a value must stay in the text.
     fn keeps(&mut self, catalog: &Catalog, value: &Constant<'_>) -> bool {
         // Beside bytes it may be their spelling, which a parameter of no type is not.
-        let bytes = matches!(value, Constant::Text(text) if text.starts_with("\\x"));
+        let bytes = matches!(value, Constant::Text(text) if text.contains('\\'));
         bytes || self.kept.get_or_insert_with(|| constants_of(catalog)).contains(value)
     }
 }

@@ -34,7 +34,7 @@ fn rows_move_from_one_table_to_another() {
         SqlType::Timestamptz,
         SqlType::Bool,
         SqlType::Text.array().unwrap(),
-        SqlType::Int8,
+        SqlType::Int4,
     ];
     assert_eq!(rows.types, types);
     assert_eq!(rows.names, ["cost", "at", "ok", "tags", "id"]);

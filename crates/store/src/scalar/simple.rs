@@ -77,12 +77,33 @@ pub(super) fn of_affinity(ty: SqlType, value: Value, affinity: Affinity) -> Resu
         (Value::Text(text), Affinity::Real) => infinite(text).map_or(value, Value::Real),
         _ => value,
     };
+    let text = match &value {
+        Value::Text(text) if affinity == Affinity::Real => Some(text.clone()),
+        _ => None,
+    };
     let converted = value.with_affinity(affinity);
     let fits = match affinity {
         Affinity::Text => matches!(converted, Value::Text(_)),
         _ => matches!(converted, Value::Integer(_) | Value::Real(_)),
     };
-    if fits { Ok(converted) } else { Err(Refusal::of_kind(ty, &converted)) }
+    match (&converted, &text) {
+        _ if !fits => Err(Refusal::of_kind(ty, &converted)),
+        (Value::Real(real), Some(text)) if is_beyond(ty, *real, text) => {
+            let message = format!("\"{text}\" is out of range for type {}", ty.sql_name());
+            Err(Refusal::new("22003", message))
+        }
+        _ => Ok(converted),
+    }
+}
+
+/// Whether a float of this type cannot say the number that a text spells: it became infinite, or nothing.
+fn is_beyond(ty: SqlType, real: f64, text: &str) -> bool {
+    let single = ty == SqlType::Float4;
+    let digits = text.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !digits.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    #[expect(clippy::cast_possible_truncation, reason = "it is asked what is left of it")]
+    let narrow = if single { f64::from(real as f32) } else { real };
+    infinite(text).is_none() && (narrow.is_infinite() || (narrow == 0.0 && !is_zero))
 }
 
 /// The float that a word means.
@@ -91,6 +112,17 @@ fn infinite(text: &str) -> Option<f64> {
     let word = text.strip_prefix(['-', '+']).unwrap_or(text);
     let known = ["infinity", "inf"].iter().any(|known| word.eq_ignore_ascii_case(known));
     known.then_some(if text.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
+}
+
+/// The bytes of a literal: hexadecimal digits behind `\\x`, or a text with escapes.
+pub fn bytes_of_literal(text: &str) -> Result<Value, Refusal> {
+    if text.starts_with("\\x") {
+        return bytes(Value::from(text));
+    }
+    escaped(text).map(Value::Blob).ok_or_else(|| {
+        let message = "invalid input syntax for type bytea: behind a backslash stands another, or three octal digits";
+        Refusal::new("22P02", message)
+    })
 }
 
 /// Bytes; of text `\x` and hexadecimal digits, or else the text's own bytes.
@@ -105,6 +137,28 @@ pub(super) fn bytes(value: Value) -> Result<Value, Refusal> {
         },
         other => Err(Refusal::of_kind(SqlType::Bytea, &other)),
     }
+}
+
+/// The bytes of a text in which `\\` is a backslash and `\047` a byte in octal digits.
+fn escaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        match (byte, behind) {
+            (b'\\', [b'\\', tail @ ..]) => {
+                bytes.push(b'\\');
+                rest = tail;
+            }
+            (b'\\', [high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', tail @ ..]) => {
+                bytes.push((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'));
+                rest = tail;
+            }
+            (b'\\', _) => return None,
+            _ => bytes.push(byte),
+        }
+    }
+    Some(bytes)
 }
 
 /// The bytes of pairs of hexadecimal digits.

@@ -2,9 +2,11 @@
 
 use sqlite::meter::Text;
 use sqltext::error::SqlError;
+use store::definition::SqlType;
 use store::value::Value;
 
 use super::{Call, FunctionDef, function, optional};
+use crate::function::order;
 use crate::system::array::{self, Elements};
 use crate::system::rows::int;
 
@@ -30,22 +32,14 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         Some(elements) if !elements.items.is_empty() => int(1),
         _ => Value::Null,
     }),
-    function("array_position", (2, 2), |_, call| {
-        let Some(elements) = Elements::read(call.value(0)) else { return Value::Null };
-        let found = elements.items.iter().position(|item| same(item, call.value(1)));
-        found.map_or(Value::Null, |at| int(elements.first + i64::try_from(at).unwrap_or(0)))
-    }),
+    function("array_position", (2, 2), |_, call| position(call, None)),
+    function("array_position_of", (3, 3), |_, call| position(call, call.oid(2))),
     function("array_prepend", (2, 2), |_, call| {
         let items = Elements::read(call.value(1)).unwrap_or_default().items;
         array::of_values([call.value(0).clone()].into_iter().chain(items))
     }),
-    function("array_replace", (3, 3), |_, call| match Elements::read(call.value(0)) {
-        None => Value::Null,
-        Some(elements) => array::of_values(elements.items.into_iter().map(|item| {
-            let replaced = same(&item, call.value(1)) || (item.is_null() && call.value(1).is_null());
-            if replaced { call.value(2).clone() } else { item }
-        })),
-    }),
+    function("array_replace", (3, 3), |_, call| replaced(call, None)),
+    function("array_replace_of", (4, 4), |_, call| replaced(call, call.oid(3))),
     function("array_slice", (3, 3), |_, call| match Elements::read(call.value(0)) {
         None => Value::Null,
         Some(elements) => {
@@ -57,12 +51,8 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
             )
         }
     }),
-    function("array_remove", (2, 2), |_, call| match Elements::read(call.value(0)) {
-        None => Value::Null,
-        Some(elements) => {
-            array::of_values(elements.items.into_iter().filter(|item| !same(item, call.value(1))))
-        }
-    }),
+    function("array_remove", (2, 2), |_, call| without(call, None)),
+    function("array_remove_of", (3, 3), |_, call| without(call, call.oid(2))),
     function("array_to_string", (2, 3), |_, call| array_to_string(call)),
     function("array_upper", (2, 2), |_, call| dimension(call, |elements| int(elements.last()))),
     function("cardinality", (1, 1), |_, call| {
@@ -78,9 +68,35 @@ fn dimension(call: &Call, answer: fn(&Elements) -> Value) -> Value {
     }
 }
 
-/// Elements of an array may be numbers where the other is a text.
-fn same(left: &Value, right: &Value) -> bool {
-    left == right || (shown(left).is_some() && shown(left) == shown(right))
+/// Where the first element stands that equals a value. `ty` here and below: see [`same`].
+fn position(call: &Call, ty: Option<u32>) -> Value {
+    let Some(elements) = Elements::read(call.value(0)) else { return Value::Null };
+    let found = elements.items.iter().position(|item| same(item, call.value(1), ty));
+    found.map_or(Value::Null, |at| int(elements.first + i64::try_from(at).unwrap_or(0)))
+}
+
+/// The array with another value in the place of each element that equals one.
+fn replaced(call: &Call, ty: Option<u32>) -> Value {
+    let Some(elements) = Elements::read(call.value(0)) else { return Value::Null };
+    let goes = |item: &Value| {
+        same(item, call.value(1), ty) || (item.is_null() && call.value(1).is_null())
+    };
+    let items = elements.items.into_iter();
+    array::of_values(items.map(|item| if goes(&item) { call.value(2).clone() } else { item }))
+}
+
+/// The array without the elements that equal a value.
+fn without(call: &Call, ty: Option<u32>) -> Value {
+    let Some(elements) = Elements::read(call.value(0)) else { return Value::Null };
+    array::of_values(elements.items.into_iter().filter(|item| !same(item, call.value(1), ty)))
+}
+
+/// Elements of an array may be numbers where the other is a text. `ty`: their type, if its equal values have several
+/// texts.
+fn same(left: &Value, right: &Value, ty: Option<u32>) -> bool {
+    let spelled = ty.and_then(SqlType::of_oid).filter(|_| !left.is_null() && !right.is_null());
+    let equal = |ty| order::compare(ty, &|_, a, b| a.cmp(b), left, right).is_eq();
+    left == right || (shown(left).is_some() && shown(left) == shown(right)) || spelled.is_some_and(equal)
 }
 
 fn shown(value: &Value) -> Option<String> {

@@ -9,6 +9,7 @@ use store::value::Value;
 use store::{BUILT_IN, Catalog, Table};
 
 use super::{Call, FunctionDef, fallible, function, optional, truth};
+use crate::function::order;
 use crate::names::name_parts;
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
@@ -32,6 +33,8 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         optional(call.oid(0).zip(column).and_then(|(oid, column)| comment_on(system, oid, column)))
     }),
     fallible("enum_in", (2, 2), enum_in),
+    function("greatest_of", (-1, -1), |system, call| extreme(system, call, true)),
+    function("least_of", (-1, -1), |system, call| extreme(system, call, false)),
     function("format_type", (2, 2), format_type),
     function("obj_description", (1, 2), |system, call| {
         let of_class = call.text(1).is_none_or(|class| class == "pg_class");
@@ -283,6 +286,17 @@ fn name_of(call: &Call, find: impl Fn(u32) -> Option<String>) -> Value {
         (Value::Integer(_), Some(oid)) => Value::Text(find(oid).unwrap_or_else(|| oid.to_string())),
         (value, _) => value.clone(),
     }
+}
+
+/// The greatest of several values, or the least; the last argument says their type.
+fn extreme(system: &System, call: &Call, largest: bool) -> Value {
+    let Some(last) = call.count().checked_sub(1) else { return Value::Null };
+    let ty = call.oid(last).and_then(SqlType::of_oid).unwrap_or(SqlType::Unknown);
+    let labels = |id, a: &str, b: &str| system.compare_labels(id, a, b);
+    let order = |a: &&Value, b: &&Value| order::compare(ty, &labels, a, b);
+    let there = (0..last).map(|at| call.value(at)).filter(|value| !value.is_null());
+    let found = if largest { there.max_by(order) } else { there.min_by(order) };
+    found.cloned().unwrap_or_default()
 }
 
 /// A value as one of an enum type, or of arrays of it, which is named by its number.

@@ -42,7 +42,9 @@ impl World {
             // A truth is one here, as in PostgreSQL: a word in a text, and no match for other words. The sum makes it
             // the number that it is on SQLite.
             6 => format!("(({left} IS {right}) + 0)"),
-            7 => format!("CAST({left} AS {})", self.pick(&["INTEGER", "REAL", "TEXT", "BLOB", "REAL"])),
+            // Of what is no number, and for integers and texts, a cast is PostgreSQL's.
+            7 if self.rng.bool() => format!("CAST({} AS REAL)", self.number_of(scope, &left)),
+            7 => format!("CAST({left} AS BLOB)"),
             8 => format!("(({left} COLLATE NOCASE = {right}) + 0)"),
             9 => format!("iif({left}, {right}, {column})"),
             10 => format!("nullif({}, {})", text_of(&left), text_of(&right)),
@@ -63,7 +65,7 @@ impl World {
     }
 
     /// An operand of arithmetic: what is no number is zero to SQLite, and an error here where the other side is a
-    /// float.
+    /// float. Of that it is the length.
     pub(crate) fn number_of(&self, scope: &[usize], operand: &str) -> String {
         let is_number = |column: &Column| matches!(column.kind, "INT" | "REAL") && column.generated.is_none();
         let of_table = |table: &Table| {
@@ -73,7 +75,7 @@ impl World {
         let number = operand.parse::<f64>().is_ok()
             || operand.starts_with("CAST(") && operand.ends_with(" AS REAL)")
             || scope.iter().any(|&at| of_table(&self.tables[at]));
-        if number { operand.to_owned() } else { format!("CAST({operand} AS INTEGER)") }
+        if number { operand.to_owned() } else { format!("coalesce(length({operand}), 0)") }
     }
 
     /// A column whose values keep their type: a key column of type ANY keeps a float without fraction as an integer.

@@ -32,7 +32,7 @@ impl World {
 
     fn call_of_text(&mut self, scope: &[usize]) -> String {
         let (a, b) = (self.argument(scope), self.argument(scope));
-        let (from, length) = (self.rng.i32(-3..5), self.rng.i32(-2..4));
+        let (from, length) = (self.rng.i32(1..5), self.rng.i32(0..4));
         let (word, other) = (self.worded_argument(scope), self.worded_argument(scope));
         let calls = [
             format!("instr({a}, {b})"),

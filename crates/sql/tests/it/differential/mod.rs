@@ -21,7 +21,7 @@ use fastrand::Rng;
 use schema::{Column, Table};
 use sql::{Done, SqlError};
 use store::value::Value;
-use values::NUMBERS_AS_TEXTS;
+use values::{NUMBERS_AS_TEXTS, WORDS};
 
 /// Rounds with a schema of their own, and statements in each.
 const ROUNDS: u64 = 60;
@@ -190,16 +190,21 @@ impl World {
     /// Whether it would, if the texts in it that read as numbers had a type. They have none, so that they are taken as
     /// numbers beside one; to SQLite they are texts.
     fn reads_numbers(&mut self, sql: &str) -> bool {
-        let mut typed = sql.to_owned();
-        for text in NUMBERS_AS_TEXTS {
-            typed = typed.replace(&format!("'{text}'"), &format!("CAST('{text}' AS TEXT)"));
-        }
+        let typed = with_typed_texts(sql, NUMBERS_AS_TEXTS);
         typed != sql && self.compares_in_vain(&typed)
+    }
+
+    /// Whether it compares a text with bytes that are computed: the text is its bytes then, and less than all bytes to
+    /// SQLite.
+    fn reads_bytes(&mut self, sql: &str) -> bool {
+        let typed = with_typed_texts(&with_typed_texts(sql, NUMBERS_AS_TEXTS), WORDS);
+        let refused = self.ours(&format!("EXPLAIN QUERY PLAN {typed}")).err();
+        refused.is_some_and(|error| error.state == "42883" && error.message.contains("bytea"))
     }
 
     /// Whether its answer need not be SQLite's, for one of these reasons.
     fn is_of_types(&mut self, sql: &str) -> bool {
-        self.compares_in_vain(sql) || self.reads_numbers(sql)
+        self.compares_in_vain(sql) || self.reads_numbers(sql) || self.reads_bytes(sql)
     }
 
     fn compare_tables(&mut self) -> Result<(), String> {
@@ -238,7 +243,7 @@ impl World {
         };
         let folds = self.folds || sql.contains("COLLATE NOCASE") || sql.contains("COLLATE RTRIM");
         let result = compare(native, ours, ordered, folds);
-        if result.is_ok() || self.reads_numbers(&sql) {
+        if result.is_ok() || self.reads_numbers(&sql) || self.reads_bytes(&sql) {
             self.log.pop();
             return Ok(());
         }
@@ -277,4 +282,13 @@ impl World {
         }
         self.compare_table(at)
     }
+}
+
+/// A statement in which these texts have a type.
+fn with_typed_texts(sql: &str, texts: &[&str]) -> String {
+    let mut typed = sql.to_owned();
+    for text in texts {
+        typed = typed.replace(&format!("'{text}'"), &format!("CAST('{text}' AS TEXT)"));
+    }
+    typed
 }

@@ -101,7 +101,9 @@ impl World {
         for number in 0..self.rng.usize(0..4) {
             self.create_index(&mut table, number);
         }
-        if self.rng.u32(0..3) == 0 {
+        // Through a view a text beside a BLOB is its bytes, as in PostgreSQL: only a column's own table says `BLOB`.
+        let has_blobs = table.columns.iter().any(|column| column.kind == "BLOB");
+        if self.rng.u32(0..3) == 0 && !has_blobs {
             let condition = self.made_condition(&table);
             let sql = format!("CREATE VIEW {name}v AS SELECT * FROM {name} WHERE {condition}");
             self.define(&sql, &sql);
@@ -317,7 +319,7 @@ impl World {
             format!("upper({word})"),
             format!("substr({word}, 1, 1)"),
             format!("CASE WHEN {counted} > 2 THEN {a} ELSE {b} END"),
-            format!("CAST({a} AS INT)"),
+            format!("CAST({a} AS BLOB)"),
             format!("({a} IS NULL) + 0"),
             format!("typeof({a})"),
             format!("nullif({a}, {b})"),

@@ -5,6 +5,10 @@ use super::{Column, World};
 /// Texts that read as numbers.
 pub(crate) const NUMBERS_AS_TEXTS: &[&str] = &["1", "2", "1.0", "1.5", " 3", "17", "1e1"];
 
+/// The other texts.
+pub(crate) const WORDS: &[&str] =
+    &["a", "A", "ab", "aB", "b", "B1", "", "\u{65e5}", "a ", "B  ", "a%", "2026-01-31", "[1, 2]"];
+
 impl World {
     pub(crate) fn column(&mut self, at: usize) -> String {
         let columns = self.tables[at].qualified();
@@ -155,23 +159,8 @@ impl World {
                 _ => format!("{:?}", f64::from(self.rng.i32(-8..16)) / 2.0),
             },
             "TEXT" => {
-                let words = [
-                    "a",
-                    "A",
-                    "ab",
-                    "aB",
-                    "b",
-                    "B1",
-                    "",
-                    "\u{65e5}",
-                    "a ",
-                    "B  ",
-                    "a%",
-                    "2026-01-31",
-                    "[1, 2]",
-                ];
-                let at = self.rng.usize(0..words.len() + NUMBERS_AS_TEXTS.len());
-                format!("'{}'", words.get(at).unwrap_or_else(|| &NUMBERS_AS_TEXTS[at - words.len()]))
+                let at = self.rng.usize(0..WORDS.len() + NUMBERS_AS_TEXTS.len());
+                format!("'{}'", WORDS.get(at).unwrap_or_else(|| &NUMBERS_AS_TEXTS[at - WORDS.len()]))
             }
             _ => ["x''", "x'61'", "x'00'", "x'ff00'"][self.rng.usize(0..4)].to_owned(),
         }
