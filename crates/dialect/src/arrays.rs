@@ -66,7 +66,10 @@ impl<'a> Translator<'a, '_> {
         if !negated && is_stored(&list) && left.ty.is_none_or(|ty| list.ty == ty.array()) {
             return Ok(served_call("array_has", [list, left]));
         }
-        let element = list.ty.filter(|ty| ty.is_array()).map(SqlType::scalar);
+        let element = match *list.form {
+            Form::Query { .. } => list.ty,
+            _ => list.ty.filter(|ty| ty.is_array()).map(SqlType::scalar),
+        };
         if has_spellings(element) {
             left = collated_as(left, element);
         }
@@ -134,7 +137,8 @@ impl<'a> Translator<'a, '_> {
             return Err(self.no_operator(left, operator, right));
         }
         if let Some(ty) = [ours.ty, theirs.ty].into_iter().flatten().find(|ty| order::has_spellings(*ty)) {
-            let message = format!("operator {} of arrays of {} is not supported", operator.text, ty.sql_name());
+            let message =
+                format!("operator {} of arrays of {} is not supported", operator.text, ty.sql_name());
             return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
         }
         self.check_elements(&ours, operator, &theirs)

@@ -240,7 +240,8 @@ impl<'a> Translator<'a, '_> {
         if let Some(ty) = ordered {
             parts.push(Out::made(ty.oid().to_string(), 0));
         }
-        if bare && matches!(name, "min" | "max")
+        if bare
+            && matches!(name, "min" | "max")
             && let [part] = &mut parts[..]
             && part.ty != Some(SqlType::Interval)
         {

@@ -183,7 +183,8 @@ impl<'a> Translator<'a, '_> {
         let types = known(left).zip(known(right));
         let blobs = pairs.iter().any(|(side, _)| self.is_blob(side));
         let strange = types.is_some_and(|(ours, theirs)| types::are_strangers(ours, theirs));
-        let strange = strange && !(blobs && pairs.iter().any(|(side, _)| side.ty.is_some_and(types::is_text)));
+        let strange =
+            strange && !(blobs && pairs.iter().any(|(side, _)| side.ty.is_some_and(types::is_text)));
         let refused = pairs.iter().any(|(text, number)| {
             text.ty.is_some_and(types::is_text)
                 && number.ty.is_some_and(|ty| ty.is_number() || ty == SqlType::Interval)

@@ -35,21 +35,22 @@ impl Piece {
     }
 }
 
-/// An expression in SQLite's words: these tokens of the definition. `table` is the one whose columns it may name.
+/// An expression in SQLite's words: these tokens of the definition. `table` is the one whose columns it may name, and
+/// `columns` are those that the definition itself makes.
 pub fn expression(
     catalog: &Catalog,
-    table: Option<&Arc<Table>>,
+    (table, columns): (Option<&Arc<Table>>, &[(String, SqlType)]),
     definition: &Definition<'_>,
     expression: &Expr,
     tokens: Range<usize>,
 ) -> Result<String, SqlError> {
-    Ok(typed_expression(catalog, table, definition, expression, tokens)?.0)
+    Ok(typed_expression(catalog, (table, columns), definition, expression, tokens)?.0)
 }
 
 /// The same, with its type where that is known.
 pub fn typed_expression(
     catalog: &Catalog,
-    table: Option<&Arc<Table>>,
+    (table, columns): (Option<&Arc<Table>>, &[(String, SqlType)]),
     definition: &Definition<'_>,
     expression: &Expr,
     tokens: Range<usize>,
@@ -58,10 +59,21 @@ pub fn typed_expression(
     if let Some(table) = table {
         names.add(table);
     }
+    for (name, ty) in columns {
+        names.add_column(name, Some(*ty).filter(|ty| *ty != SqlType::Unknown));
+    }
     let mut walk = walk(definition, &names, &tokens);
     let out = walk.expression(expression);
     let ty = out.as_ref().ok().and_then(|out| out.ty);
     Ok((finished(walk, out, definition, tokens)?.sql.trim().to_owned(), ty))
+}
+
+/// What the text of a default becomes where it is assigned to a column of another type: a moment with a zone becomes
+/// one of the zone that the session has then.
+pub fn assigned(sql: String, from: Option<SqlType>, to: SqlType) -> String {
+    use SqlType::{Bpchar, Date, Text, Time, Timestamp, Timestamptz, Timetz, Varchar};
+    let without_zone = matches!(to, Timestamp | Date | Time | Timetz | Text | Varchar | Bpchar);
+    if from == Some(Timestamptz) && without_zone { format!("zoned_as({sql}, '{}')", to.name()) } else { sql }
 }
 
 /// What the text of an expression becomes where its values are stored in a column of another type.

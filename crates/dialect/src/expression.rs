@@ -388,10 +388,12 @@ impl<'a> Translator<'a, '_> {
         Ok(match operator.text {
             "@>" => self.contains(left, operator, right)?,
             "<@" => self.contains(right, operator, left)?,
-            "#>" => call("jsonb_extract_path_list", [structures::with_last_keys(left), right]).typed(SqlType::Jsonb).labelled("?column?"),
-            "#>>" => {
-                call("jsonb_extract_path_list_text", [structures::with_last_keys(left), right]).typed(SqlType::Text).labelled("?column?")
-            }
+            "#>" => call("jsonb_extract_path_list", [structures::with_last_keys(left), right])
+                .typed(SqlType::Jsonb)
+                .labelled("?column?"),
+            "#>>" => call("jsonb_extract_path_list_text", [structures::with_last_keys(left), right])
+                .typed(SqlType::Text)
+                .labelled("?column?"),
             "#-" => self.without_path(left, operator, right)?,
             "?" | "?|" | "?&" => self.has_keys(left, operator, right)?,
             "&&" => self.overlaps(left, operator, right)?,
@@ -431,11 +433,14 @@ impl<'a> Translator<'a, '_> {
             return Err(self.no_operator(&left, operator, &right));
         }
         let name = if operator.text == "<<" { "shift_left" } else { "shift_right" };
-        let bits = Out::made(match ty {
-            SqlType::Int2 => "16",
-            SqlType::Int4 => "32",
-            _ => "64",
-        }, operator.start);
+        let bits = Out::made(
+            match ty {
+                SqlType::Int2 => "16",
+                SqlType::Int4 => "32",
+                _ => "64",
+            },
+            operator.start,
+        );
         Ok(call(name, [left, right, bits]).typed(ty).labelled("?column?"))
     }
 

@@ -208,7 +208,7 @@ impl Names {
         }
     }
 
-    fn add_column(&mut self, name: &str, ty: Option<SqlType>) {
+    pub(super) fn add_column(&mut self, name: &str, ty: Option<SqlType>) {
         let known = self.columns.entry(name.to_lowercase()).or_insert(ty);
         if *known != ty {
             *known = None;

@@ -10,6 +10,7 @@ use sqltext::token::quoted_name;
 use super::equals::{collated, collated_as, has_spellings, keyed};
 use super::names::Found;
 use super::out::Out;
+use super::scope::StarColumn;
 use super::{Item, Step, Translator};
 use crate::lowered::Node;
 
@@ -28,8 +29,8 @@ pub(super) struct Output<'a> {
 
 impl Output<'_> {
     /// A column that a star stands for.
-    pub(super) fn of_star(label: &str, text: &str, from: usize) -> Self {
-        let (label, out) = (label.to_owned(), Out::made(text, from));
+    pub(super) fn of_star(column: &StarColumn, from: usize) -> Self {
+        let (label, out) = (column.name.clone(), Out::made(column.text.clone(), from).of_type(column.ty));
         Self { label, given: false, out, node: Node::Other, place: None }
     }
 }
@@ -95,10 +96,16 @@ impl<'a> Translator<'a, '_> {
             |name: &str| qualifier.is_none_or(|own| own.eq_ignore_ascii_case(name)) && !name.is_empty();
         let mut all = Vec::new();
         for relation in scope.relations.iter().filter(|relation| meant(&relation.name)) {
-            for (label, _) in self.columns_in(relation).unwrap_or_default() {
+            for (label, ty) in self.columns_in(relation).unwrap_or_default() {
                 let text = format!("{}.{}", quoted_name(&relation.name), quoted_name(&label));
                 let node = Node::Column { table: Some(relation.name.clone()), name: label.clone() };
-                all.push(Output { label, given: false, out: Out::made(text, 0), node, place: None });
+                all.push(Output {
+                    label,
+                    given: false,
+                    out: Out::made(text, 0).of_type(ty),
+                    node,
+                    place: None,
+                });
             }
         }
         all

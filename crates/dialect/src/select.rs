@@ -220,8 +220,7 @@ impl<'a> Translator<'a, '_> {
         let all = self.scopes.innermost().and_then(|scope| scope.star.clone()).unwrap_or_default();
         let text = |column: &StarColumn| format!("{} AS {}", column.text, quoted_name(&column.name));
         let texts: Vec<String> = all.iter().map(text).collect();
-        let outputs: Vec<_> =
-            all.iter().map(|own| Output::of_star(&own.name, &own.text, star.start)).collect();
+        let outputs: Vec<_> = all.iter().map(|own| Output::of_star(own, star.start)).collect();
         columns.add_made(&texts.join(", "), star.start, outputs);
         columns.items.extend(all.into_iter().map(|own| Item {
             ty: own.ty,

@@ -22,6 +22,12 @@ const BARE: &[&str] = &[
     "current_time",
 ];
 
+/// How the names of collations begin by which SQLite compares as PostgreSQL does.
+const OWN_COLLATIONS: &str = "sqlcached_";
+
+/// Functions that SQLite is given to compare or assign a value; PostgreSQL does so by itself.
+const UNSEEN: &[&str] = &["interval_order", "interval_key", "interval_of_key", "zoned_as", "json_last_keys"];
+
 /// The text of a definition as PostgreSQL has it.
 pub(crate) fn in_postgresqls_words(sql: &str) -> String {
     let all = tokens(sql);
@@ -44,7 +50,11 @@ impl Words<'_> {
             if apart && !begins {
                 out.push(' ');
             }
-            if let Some((shown, behind)) = self.call_at(at, range.end) {
+            if self.is_own_collation(at) {
+                // How SQLite compares values of a type, which PostgreSQL does by itself.
+                out.truncate(out.trim_end().len());
+                at += 2;
+            } else if let Some((shown, behind)) = self.call_at(at, range.end) {
                 out.push_str(&shown);
                 at = behind;
             } else {
@@ -63,10 +73,20 @@ impl Words<'_> {
             return Some((format!("ILIKE {}", self.of(at + 3..close)), close + 1));
         }
         let close = self.closing(at + 1, end).filter(|_| token.kind == Kind::Word)?;
+        if token.is("CAST") && self.is_own_collation(close + 1) {
+            // `CAST(number AS TEXT) COLLATE ...`: a decimal number as SQLite has to see it.
+            return Some((self.of(at + 2..close - 2), close + 3));
+        }
         let arguments: Vec<String> =
             self.arguments(at + 2..close).into_iter().map(|part| self.of(part)).collect();
         let name = token.text.to_ascii_lowercase();
         shown(&name, &arguments).map(|shown| (shown, close + 1))
+    }
+
+    /// Whether a collation stands there that no user names.
+    fn is_own_collation(&self, at: usize) -> bool {
+        let name = self.all.get(at).filter(|token| token.is("COLLATE")).and_then(|_| self.all.get(at + 1));
+        name.is_some_and(|name| name.text.starts_with(OWN_COLLATIONS))
     }
 
     /// Where the parenthesis that opens there closes.
@@ -108,6 +128,7 @@ fn shown(name: &str, arguments: &[String]) -> Option<String> {
             Some(format!("{moment}({digits})"))
         }
         ("int8_fit", [number]) => Some(number.clone()),
+        (name, [value, ..]) if UNSEEN.contains(&name) => Some(value.clone()),
         (name, [value]) if name.starts_with(function::CAST_PREFIX) => {
             let ty = name.strip_prefix(function::CAST_PREFIX)?;
             let ty = SqlType::all().find(|own| own.name().trim_matches('"') == ty)?;

@@ -32,17 +32,18 @@ const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX
 
 /// The parts of patterns for moments, the longest first.
 const PARTS: &[&str] = &[
-    "Y,YYY", "SSSSS", "MONTH", "Month", "month", "YYYY", "IYYY", "IDDD", "HH24", "HH12", "SSSS", "A.M.", "P.M.",
-    "a.m.", "p.m.", "A.D.", "B.C.", "a.d.", "b.c.", "IYY", "YYY", "DDD", "MON", "Mon", "mon", "DAY", "Day", "day",
-    "TZH", "TZM", "tzh", "tzm", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "IY", "YY", "IW", "WW", "MM", "DD", "HH",
-    "MI", "SS", "MS", "US", "AM", "PM", "am", "pm", "AD", "BC", "ad", "bc", "DY", "Dy", "dy", "TZ", "tz", "OF", "ID",
-    "CC", "RM", "rm", "Q", "J", "D", "I", "Y", "W",
+    "Y,YYY", "SSSSS", "MONTH", "Month", "month", "YYYY", "IYYY", "IDDD", "HH24", "HH12", "SSSS", "A.M.",
+    "P.M.", "a.m.", "p.m.", "A.D.", "B.C.", "a.d.", "b.c.", "IYY", "YYY", "DDD", "MON", "Mon", "mon", "DAY",
+    "Day", "day", "TZH", "TZM", "tzh", "tzm", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "IY", "YY", "IW",
+    "WW", "MM", "DD", "HH", "MI", "SS", "MS", "US", "AM", "PM", "am", "pm", "AD", "BC", "ad", "bc", "DY",
+    "Dy", "dy", "TZ", "tz", "OF", "ID", "CC", "RM", "rm", "Q", "J", "D", "I", "Y", "W",
 ];
 
 /// Parts that a span has.
 const OF_SPANS: &[&str] = &[
-    "Y,YYY", "YYYY", "YYY", "YY", "Y", "MM", "DD", "HH24", "HH12", "HH", "MI", "SS", "SSSS", "SSSSS", "MS", "US",
-    "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "A.M.", "P.M.", "a.m.", "p.m.", "AM", "PM", "am", "pm", "th", "TH",
+    "Y,YYY", "YYYY", "YYY", "YY", "Y", "MM", "DD", "HH24", "HH12", "HH", "MI", "SS", "SSSS", "SSSSS", "MS",
+    "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "A.M.", "P.M.", "a.m.", "p.m.", "AM", "PM", "am", "pm",
+    "th", "TH",
 ];
 
 /// `to_char(value, pattern)`
@@ -74,7 +75,8 @@ fn written_span(span: Interval, pattern: &str) -> Result<Value, SqlError> {
     let foreign = pieces.iter().find(|piece| piece.is_part && !OF_SPANS.contains(&piece.text));
     if let Some(piece) = foreign {
         let message = format!("pattern \"{}\" means nothing of an interval", piece.text);
-        return Err(SqlError::new("22007", message).with_hint("a day of the calendar has it: add the interval to one"));
+        return Err(SqlError::new("22007", message)
+            .with_hint("a day of the calendar has it: add the interval to one"));
     }
     written(&Clock::of_span(span), &pieces, pattern, ("", 0)).map(Value::Text)
 }
@@ -334,7 +336,8 @@ pub(super) fn read(text: &str, pattern: &str) -> Result<i64, SqlError> {
         rest = &rest[length..];
         if matches!(piece, "HH12" | "HH") && !(1..=12).contains(&value) {
             let message = format!("hour \"{value}\" is invalid for the 12-hour clock");
-            return Err(SqlError::new("22007", message).with_hint("use the 24-hour clock, HH24, or an hour from 1 to 12"));
+            return Err(SqlError::new("22007", message)
+                .with_hint("use the 24-hour clock, HH24, or an hour from 1 to 12"));
         }
         match piece {
             "YYYY" => year = value,

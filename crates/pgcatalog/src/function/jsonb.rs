@@ -234,7 +234,8 @@ fn last_keys(json: &str) -> Result<Option<String>, SqlError> {
     match Level::of(json)? {
         Level::Scalar(_) => Ok(None),
         Level::Array(items) => {
-            let inner: Vec<Option<String>> = items.iter().map(|item| last_keys(item)).collect::<Result<_, _>>()?;
+            let inner: Vec<Option<String>> =
+                items.iter().map(|item| last_keys(item)).collect::<Result<_, _>>()?;
             let is_so = inner.iter().all(Option::is_none);
             let texts = inner.iter().zip(items).map(|(changed, own)| changed.as_deref().unwrap_or(own));
             Ok((!is_so).then(|| Level::Array(texts.collect()).write()))
@@ -253,7 +254,9 @@ fn last_keys(json: &str) -> Result<Option<String>, SqlError> {
                 }
             }
             let is_so = last.len() == count && last.iter().all(|(_, changed, _)| changed.is_none());
-            let members = last.iter().map(|(key, changed, own)| (Key(key.0.clone()), changed.as_deref().unwrap_or(own)));
+            let members = last
+                .iter()
+                .map(|(key, changed, own)| (Key(key.0.clone()), changed.as_deref().unwrap_or(own)));
             Ok((!is_so).then(|| Level::Object(members.collect()).write()))
         }
     }

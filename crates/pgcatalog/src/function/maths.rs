@@ -44,7 +44,11 @@ fn shifted(values: &[Value], left: bool) -> Result<Value, SqlError> {
         let message = "only integers have bits that are moved";
         return Err(SqlError::new(state::UNKNOWN_FUNCTION, message));
     };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are what counts")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the low bits are what counts"
+    )]
     Ok(Value::Integer(match (bits, left) {
         (64, true) => own.wrapping_shl(*count as u32),
         (64, false) => own.wrapping_shr(*count as u32),

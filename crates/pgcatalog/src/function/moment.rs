@@ -11,8 +11,10 @@ use store::scalar::moment::{self, DAY_US};
 use store::scalar::{accept, zone};
 use store::value::Value;
 
+use super::cast::convert;
 use super::def::{FunctionDef, Now, Numeric, Returns, Source, integer, real, text};
 use super::format;
+use super::shown;
 use super::text::unknown_word;
 use crate::look;
 
@@ -137,6 +139,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("to_timestamp", "(seconds) or (text, pattern)", ty(Timestamptz), &[], Source::Own(to_timestamp, 1, 2),
         "a moment of Unix seconds, or read by a pattern", "to_timestamp(0)", "1970-01-01 00:00:00+00:00").numeric(Numeric::Nearest),
     now("transaction_timestamp", "when the statement began, as `now()`", "transaction_timestamp() = now()"),
+    own("zoned_as", "(moment, type)", Returns::Open, &[], Source::Own(zoned_as, 2, 2),
+        "the moment as a column of that type without a zone is assigned it", "zoned_as('2026-11-21 20:00+00'::timestamptz, 'date')", "2026-11-21"),
     own("zoned_local", "(moment)", ty(Timestamp), &[Timestamptz], Source::Own(|_, v| zoned(v), 1, 1),
         "what the clock of the session's time zone shows at the moment", "zoned_local('2026-11-21 20:00+00'::timestamptz)", "2026-11-21 20:00:00"),
 ];
@@ -600,6 +604,16 @@ fn to_timestamp(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
     let us = (seconds * 1e6).round() as i64;
     Ok(Value::Text(moment::write_timestamptz(us)?))
+}
+
+fn zoned_as(now: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let name = text(values, 1)?;
+    let ty = SqlType::all().find(|ty| ty.name() == name);
+    let moment = match ty {
+        Some(SqlType::Timestamp | SqlType::Date | SqlType::Time) => zoned(&values[..1])?,
+        _ => Value::Text(shown::zoned(&text(values, 0)?)?),
+    };
+    convert(now, ty, moment)
 }
 
 fn timezone(_: Now, values: &[Value]) -> Result<Value, SqlError> {

@@ -70,12 +70,7 @@ pub fn register_enum(
 }
 
 /// The order of two values of a type; `labels`: that of the labels of an enum type.
-pub fn compare(
-    ty: SqlType,
-    labels: &dyn Fn(u16, &str, &str) -> Ordering,
-    a: &Value,
-    b: &Value,
-) -> Ordering {
+pub fn compare(ty: SqlType, labels: &dyn Fn(u16, &str, &str) -> Ordering, a: &Value, b: &Value) -> Ordering {
     let (Value::Text(left), Value::Text(right)) = (a, b) else {
         return numeric_texts(a, b).unwrap_or_else(|| ValueRef::compare(a.as_ref(), b.as_ref()));
     };
@@ -161,9 +156,7 @@ mod tests {
     #[test]
     fn arrays_are_compared_by_their_elements() {
         let labels = |_, a: &str, b: &str| b.cmp(a);
-        let of = |ty: SqlType, a: &str, b: &str| {
-            compare(ty, &labels, &Value::from(a), &Value::from(b))
-        };
+        let of = |ty: SqlType, a: &str, b: &str| compare(ty, &labels, &Value::from(a), &Value::from(b));
         let array = |ty: SqlType| ty.array().unwrap();
         assert_eq!(of(array(SqlType::Int4), "[10]", "[9,1]"), Ordering::Greater);
         assert_eq!(of(array(SqlType::Int4), "[1]", "[1,null]"), Ordering::Less);

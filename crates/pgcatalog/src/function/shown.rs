@@ -100,7 +100,7 @@ fn is_time(moment: &str) -> bool {
 }
 
 /// A moment with a zone, as the session's clock shows it.
-fn zoned(of: &str) -> Result<String, Refusal> {
+pub(super) fn zoned(of: &str) -> Result<String, Refusal> {
     if is_time(of) {
         return Ok(of.strip_suffix(":00").unwrap_or(of).to_owned());
     }

@@ -14,6 +14,7 @@ const FILES: &[(&str, &str)] = &[
     ("comparisons.txt", include_str!("answers/comparisons.txt")),
     ("catalogue.txt", include_str!("answers/catalogue.txt")),
     ("decimals.txt", include_str!("answers/decimals.txt")),
+    ("defined.txt", include_str!("answers/defined.txt")),
     ("distinct.txt", include_str!("answers/distinct.txt")),
     ("forms.txt", include_str!("answers/forms.txt")),
     ("groups.txt", include_str!("answers/groups.txt")),

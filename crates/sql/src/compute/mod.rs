@@ -145,12 +145,13 @@ impl Compute for Computer {
         self.policy.begin();
         let row = Rc::clone(&self.row);
         let policy = Rc::<Bounded>::clone(&self.policy);
-        // They mean the same whoever writes the row, so they are computed in UTC.
+        let zone = zone::current();
+        // They mean the same whoever writes the row, so they are computed in UTC; but defaults are the statement's.
         zone::within(None, || {
             meter::statement(policy, EXPRESSION_HEAP_BYTES_MAX, || {
                 let plan =
                     self.plan(task.table).map_err(|error| WriteError::Expression(error.to_string()))?;
-                plan.run(&row, task, made)
+                plan.run(&row, task, made, zone)
             })
         })
     }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sqlite::{Connection, Failure, Statement};
 use store::definition::{ColumnDef, TableDef};
+use store::scalar::zone::{self, Zone};
 use store::value::{Value, ValueRef};
 use store::{Made, Task, WriteError};
 
@@ -103,10 +104,11 @@ impl TablePlan {
         row: &CurrentRow,
         task: &Task<'_>,
         made: &mut Made,
+        zone: Option<Zone>,
     ) -> Result<(), WriteError> {
         let def = task.table.def();
         for &column in task.defaults {
-            let value = self.default(def, column)?;
+            let value = zone::within(zone, || self.default(def, column))?;
             made.push((column, accepted(task, column, value)?));
         }
         for (column, direct) in &self.direct {

@@ -162,7 +162,8 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
     let words = |table: Option<&'w Arc<Table>>| Words::new(core, definition, table);
     match &definition.what {
         What::CreateTable(wanted) => {
-            table::create(core, &words(core.catalog.table(&wanted.name.text)), wanted)
+            let columns = table::columns_made(core, wanted);
+            table::create(core, &words(core.catalog.table(&wanted.name.text)).with_columns(columns), wanted)
         }
         What::CreateIndex(wanted) => {
             index::create(core, &words(core.catalog.table(&wanted.table.text)), wanted)
@@ -176,7 +177,10 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
         What::Drop(dropped) => drop::run(core, &words(None), dropped),
         What::CreateEnum(wanted) => enumeration::create(core, wanted),
         What::AlterEnum(wanted) => enumeration::alter(core, &words(None), wanted),
-        What::AlterTable(alter) => alter::run(core, &words(core.catalog.table(&alter.table.text)), alter),
+        What::AlterTable(alter) => {
+            let columns = table::columns_added(core, alter);
+            alter::run(core, &words(core.catalog.table(&alter.table.text)).with_columns(columns), alter)
+        }
         What::RenameIndex(rename) => alter::rename_index(core, rename),
         What::Truncate(emptied) => truncate(core, emptied),
         What::CreateRule(wanted) => rule::create(core, definition, wanted),

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use dialect::definition::{assigned, stored as stored_as};
 use pgcatalog::KEY_OPTION;
 use sqltext::definition::{
-    Body, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable, Element, Expression,
-    Reference, Setting, Term,
+    AlterTable, Body, Change, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable,
+    Element, Expression, Reference, Setting, Term,
 };
 use sqltext::grant::Kind;
 use store::Catalog;
@@ -83,6 +84,35 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
             Ok(Defined { fill, notes, ..Defined::undone_by(TAG, Undo::Table(table)) })
         }
     }
+}
+
+/// The columns that a table will have, with their types: its expressions compute with them. What is wrong with one is
+/// said when it is made.
+pub(super) fn columns_made(core: &Core, wanted: &CreateTable) -> Vec<(String, SqlType)> {
+    let Body::Elements(elements) = &wanted.body else { return Vec::new() };
+    let of_element = |element: &Element| match element {
+        Element::Column(column) => typed(core, column).into_iter().collect(),
+        Element::Like(like) => {
+            let columns = core.catalog.table(&like.table.text).map(|table| &table.def().columns);
+            columns.into_iter().flatten().map(|column| (column.name.clone(), column.sql_type())).collect()
+        }
+        Element::Constraint(_) => Vec::new(),
+    };
+    elements.iter().flat_map(of_element).collect()
+}
+
+/// Those that a table is given more.
+pub(super) fn columns_added(core: &Core, alter: &AlterTable) -> Vec<(String, SqlType)> {
+    let of_change = |change: &Change| match change {
+        Change::AddColumn { column, .. } => typed(core, column),
+        _ => None,
+    };
+    alter.changes.iter().filter_map(of_change).collect()
+}
+
+fn typed(core: &Core, column: &Column) -> Option<(String, SqlType)> {
+    let made = new_column(&core.catalog, &column.name.text, &column.declared).ok()?;
+    Some((made.name.clone(), made.sql_type()))
 }
 
 /// Gathers a table's definition.
@@ -169,7 +199,8 @@ impl<'w> TableMaker<'w> {
                 self.foreign_key(rule.name.as_deref(), vec![column.name.clone()], reference)?;
             }
             ColumnRuleKind::Generated { expression, stored } => {
-                let sql = self.words.expression(expression)?;
+                let (sql, from) = self.words.typed(&expression.node, expression.tokens.clone())?;
+                let sql = stored_as(sql, from, column.sql_type());
                 column.generated = Some(Generated { sql, stored: *stored });
             }
             ColumnRuleKind::Identity { always, start } => {
@@ -472,7 +503,8 @@ pub(super) fn set_default(
 ) -> Result<(), SqlError> {
     let (inner, tokens) = bare(expression);
     let word = expression.tokens.len() == 1;
-    let sql = words.with_sequences(&words.of_tokens(inner, tokens)?)?;
+    let (sql, ty) = words.typed(inner, tokens)?;
+    let sql = assigned(words.with_sequences(&sql)?, ty, column.sql_type());
     (column.default, column.default_sql) = match value_of(&sql) {
         Some(value) => {
             let value = as_number_of(column, value);

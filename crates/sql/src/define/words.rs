@@ -20,11 +20,22 @@ pub(super) struct Words<'w> {
     definition: &'w Definition<'w>,
     /// The table whose columns expressions may name, if it is there.
     table: Option<&'w Arc<Table>>,
+    /// The columns that the definition makes.
+    columns: Vec<(String, SqlType)>,
 }
 
 impl<'w> Words<'w> {
     pub(super) fn new(core: &'w Core, definition: &'w Definition<'w>, table: Option<&'w Arc<Table>>) -> Self {
-        Self { core, definition, table }
+        Self { core, definition, table, columns: Vec::new() }
+    }
+
+    /// The same, of a definition that makes these columns.
+    pub(super) fn with_columns(self, columns: Vec<(String, SqlType)>) -> Self {
+        Self { columns, ..self }
+    }
+
+    fn known(&self) -> (Option<&'w Arc<Table>>, &[(String, SqlType)]) {
+        (self.table, &self.columns)
     }
 
     pub(super) fn expression(&self, part: &Expression) -> Result<String, SqlError> {
@@ -33,7 +44,7 @@ impl<'w> Words<'w> {
 
     /// An expression that is a part of another.
     pub(super) fn of_tokens(&self, expression: &Expr, tokens: Range<usize>) -> Result<String, SqlError> {
-        definition::expression(&self.core.catalog, self.table, self.definition, expression, tokens)
+        definition::expression(&self.core.catalog, self.known(), self.definition, expression, tokens)
     }
 
     /// The same, with its type where that is known.
@@ -42,7 +53,7 @@ impl<'w> Words<'w> {
         expression: &Expr,
         tokens: Range<usize>,
     ) -> Result<(String, Option<SqlType>), SqlError> {
-        definition::typed_expression(&self.core.catalog, self.table, self.definition, expression, tokens)
+        definition::typed_expression(&self.core.catalog, self.known(), self.definition, expression, tokens)
     }
 
     /// A default in which sequences have the names that are the same for every session.

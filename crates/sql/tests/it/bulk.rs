@@ -105,7 +105,7 @@ impl World {
                 0 => " NOT NULL",
                 1 => " DEFAULT NULL",
                 2 if kinds[at] == "TEXT" => " DEFAULT 'd'",
-                3 if kinds[at] == "INTEGER" => " CHECK (c0 IS NOT 3)",
+                3 if kinds[at] == "INTEGER" => " CHECK (length(c0) IS NOT 3)",
                 4 if kinds[at] == "TEXT" => " COLLATE NOCASE",
                 5 if kinds[at] == "INTEGER" => " DEFAULT (1 + 1)",
                 _ => "",

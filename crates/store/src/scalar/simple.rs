@@ -120,7 +120,8 @@ pub fn bytes_of_literal(text: &str) -> Result<Value, Refusal> {
         return bytes(Value::from(text));
     }
     escaped(text).map(Value::Blob).ok_or_else(|| {
-        let message = "invalid input syntax for type bytea: behind a backslash stands another, or three octal digits";
+        let message =
+            "invalid input syntax for type bytea: behind a backslash stands another, or three octal digits";
         Refusal::new("22P02", message)
     })
 }

@@ -78,9 +78,7 @@ fn position(call: &Call, ty: Option<u32>) -> Value {
 /// The array with another value in the place of each element that equals one.
 fn replaced(call: &Call, ty: Option<u32>) -> Value {
     let Some(elements) = Elements::read(call.value(0)) else { return Value::Null };
-    let goes = |item: &Value| {
-        same(item, call.value(1), ty) || (item.is_null() && call.value(1).is_null())
-    };
+    let goes = |item: &Value| same(item, call.value(1), ty) || (item.is_null() && call.value(1).is_null());
     let items = elements.items.into_iter();
     array::of_values(items.map(|item| if goes(&item) { call.value(2).clone() } else { item }))
 }
