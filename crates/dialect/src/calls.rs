@@ -653,8 +653,8 @@ struct Arguments<'a> {
     from_start: bool,
 }
 
-/// Whether it is written that a part of a text begins within it and is not shorter than nothing: SQLite counts what lies
-/// before the first character from the end.
+/// Whether it is written that a part of a text begins within it and is not shorter than nothing: SQLite counts what
+/// lies before the first character from the end.
 fn is_from_start(start: Option<&Out<'_>>, count: Option<&Out<'_>>) -> bool {
     let number = |out: &Out<'_>| out.text().trim().parse::<i64>().ok();
     start.and_then(number).is_some_and(|start| start >= 1)

@@ -418,8 +418,8 @@ impl<'a> Translator<'a, '_> {
         })
     }
 
-    /// `left << right`, `left >> right`: the left side's type says how many bits there are, and the right side is taken by
-    /// their number.
+    /// `left << right`, `left >> right`: the left side's type says how many bits there are, and the right side is taken
+    /// by their number.
     fn shifted(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
         let (mut left, mut right) = (left, right);
         self.suggest(&mut left, SqlType::Int8)?;

@@ -245,12 +245,11 @@ fn last_keys(json: &str) -> Result<Option<String>, SqlError> {
             let (mut last, mut places) = (Vec::with_capacity(count), HashMap::with_capacity(count));
             for (key, value) in members {
                 let member = (key, last_keys(value)?, value);
-                match places.get(&member.0.0) {
-                    Some(&at) => last[at] = member,
-                    None => {
-                        places.insert(member.0.0.clone(), last.len());
-                        last.push(member);
-                    }
+                if let Some(&at) = places.get(&member.0.0) {
+                    last[at] = member;
+                } else {
+                    places.insert(member.0.0.clone(), last.len());
+                    last.push(member);
                 }
             }
             let is_so = last.len() == count && last.iter().all(|(_, changed, _)| changed.is_none());

@@ -97,8 +97,11 @@ fn numeric_texts(a: &Value, b: &Value) -> Option<Ordering> {
     mixed.then(|| Some(numeric::compare(&text(a)?, &text(b)?))).flatten()
 }
 
+/// How two texts compare.
+type Order = fn(&str, &str) -> Ordering;
+
 /// The orders that no definition changes, by their collations.
-const KNOWN: &[(&str, fn(&str, &str) -> Ordering)] = &[
+const KNOWN: &[(&str, Order)] = &[
     (JSONB, jsonb::collate),
     (INTERVAL, super::span::collate),
     (TIMETZ, times),
@@ -134,17 +137,20 @@ fn arrays(left: &str, right: &str, order: impl Fn(&str, &str) -> Ordering) -> Or
     pairs.into_iter().find(|found| found.is_ne()).unwrap_or_else(|| ours.len().cmp(&theirs.len()))
 }
 
+/// An element of an array; `None` is NULL.
+type Element<'a> = Option<Cow<'a, str>>;
+
 /// The texts of an array's elements.
-fn elements(array: &str) -> Option<Vec<Option<Cow<'_, str>>>> {
+fn elements(array: &str) -> Option<Vec<Element<'_>>> {
     let items: Vec<&RawValue> = serde_json::from_str(array).ok()?;
-    items.into_iter().map(|item| element(item.get())).collect()
+    items.into_iter().map(|item| element(item.get()).ok()).collect()
 }
 
 /// The text of one; a value of JSON that is a text is taken out of its quotes.
-fn element(written: &str) -> Option<Option<Cow<'_, str>>> {
-    Some(match written.as_bytes().first()? {
-        b'n' => None,
-        b'"' => Some(serde_json::from_str(written).ok()?),
+fn element(written: &str) -> Result<Element<'_>, serde_json::Error> {
+    Ok(match written.as_bytes().first() {
+        Some(b'n') => None,
+        Some(b'"') => Some(serde_json::from_str(written)?),
         _ => Some(Cow::Borrowed(written)),
     })
 }
