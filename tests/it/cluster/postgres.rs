@@ -234,6 +234,30 @@ fn a_database_that_was_paused_is_away() {
     assert_eq!(breaks(&[&a, &b]), 0, "{} {}", last_break(&a), last_break(&b));
 }
 
+/// One process of the database hangs, with a message that nobody has answered. It is sent once more by another one, but
+/// not before the first is gone: it would come behind later ones, and the caches would take that for a loss.
+#[test]
+fn what_nobody_has_answered_does_not_come_late() {
+    let database = database();
+    let a = cache(&database);
+    let own = "SELECT pid FROM pg_stat_activity WHERE usename = 'cache' AND backend_type = 'client backend'";
+    let process = psql(&database.place, own).parse().unwrap();
+    let b = cache(&database);
+    fill(&b);
+    crate::daemon::signal(process, "STOP");
+    let answer = a.daemon.connect().ask("delete page:1");
+    assert!(answer.starts_with("SERVER_ERROR the bus has not acknowledged it"), "{answer}");
+    let said = || psql(&a.place, "SELECT coalesce(last_error, '') FROM sqlcached_buses");
+    until("the first is waited for", || said().contains("an earlier connection of this cache does not end"));
+    crate::daemon::signal(process, "CONT");
+    for id in 2..=5 {
+        delete(&a, id);
+    }
+    hear(&a, &b);
+    assert_eq!(pages(&b), "6 7 8 9 10");
+    assert_eq!(breaks(&[&a, &b]), 0, "{} {}", last_break(&a), last_break(&b));
+}
+
 /// Connections that an administrator ends are made again, and nothing is missing.
 #[test]
 fn connections_that_are_ended_are_made_again() {
