@@ -1,8 +1,9 @@
-"""Measures two caches on one server of NATS: python3 bench/bus.py [--only NAME ...]
+"""Measures two caches on a bus: python3 bench/bus.py [--bus one|three|postgresql ...] [--only NAME ...]
 
 It needs psql, a release build of the daemon (`make bench-bus` builds it), and the NATS server that `cargo xtask ci
-tools` installs. NAME is a function below: propagation, cost, cut_off, rejoin, removed. Caches, NATS and this program
-share the machine's cores, so times hold for a machine that does nothing else.
+tools` installs. A bus is one server of NATS, three of them that keep each message (`replicas '3'`), or PostgreSQL 15.
+NAME is a function below: propagation, cost, cut_off, rejoin, removed; the last one is for NATS only. Caches, bus and
+this program share the machine's cores, so times hold for a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import time
 import urllib.request
 from multiprocessing import Process
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List
+from typing import Callable, Dict, Iterator, List, Union
 
 ROOT = Path(__file__).parent.parent
 DAEMON = ROOT / "target/release/sqlcached"
 NATS = ROOT / "target/drivers/nats/bin/nats-server"
+POSTGRESQL = Path("/usr/lib/postgresql/15/bin")
 
 #: Rows of the tables, and of the one that a cache finds again when it starts.
 ROWS, MANY_ROWS = 200_000, 1_000_000
@@ -65,35 +67,116 @@ def listens(port: int) -> bool:
 
 
 class Nats:
-    """A server of NATS that keeps streams in files."""
+    """Servers of NATS that keep streams in files, each message in all of them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.port, self.monitor = free_port(), free_port()
-        self.command = [str(NATS), "-js", "-sd", str(folder / "nats"), "-a", "127.0.0.1", "-p", str(self.port)]
-        self.command += ["-m", str(self.monitor)]
+    def __init__(self, disk: Path, count: int) -> None:
+        self.ports, self.monitors, routes = ([free_port() for _ in range(count)] for _ in range(3))
+        self.commands = []
+        for at, (port, monitor) in enumerate(zip(self.ports, self.monitors)):
+            command = [str(NATS), "-js", "-sd", str(disk / f"nats{at}"), "-a", "127.0.0.1", "-p", str(port)]
+            command += ["-m", str(monitor)]
+            if count > 1:
+                all_routes = ",".join(f"nats://127.0.0.1:{route}" for route in routes)
+                command += ["-n", f"n{at}", "--cluster_name", "bench", "--cluster", f"nats://127.0.0.1:{routes[at]}"]
+                command += ["--routes", all_routes, "--no_advertise"]
+            self.commands.append(command)
         self.start()
 
+    def definition(self) -> str:
+        servers = ",".join(f"nats://127.0.0.1:{port}" for port in self.ports)
+        return f"""CREATE SERVER bus FOREIGN DATA WRAPPER nats
+            OPTIONS (servers '{servers}', stream 'bench', replicas '{len(self.ports)}')"""
+
     def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until("NATS answers", lambda: listens(self.port))
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.processes = [subprocess.Popen(command, **quiet) for command in self.commands]
+        until("NATS answers", lambda: all(listens(port) for port in self.ports))
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def cpu_seconds(self) -> float:
+        return sum(cpu_seconds(process.pid) for process in self.processes)
 
     def traffic(self) -> Dict[str, int]:
-        """Bytes and messages that came in and went out so far."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/varz") as answer:
-            figures = json.load(answer)
-        return {name: figures[name] for name in ("in_bytes", "in_msgs", "out_bytes", "out_msgs")}
+        """Bytes and messages that came in and went out of all servers so far."""
+        names = ("bytes in", "messages in", "bytes out", "messages out")
+        total = dict.fromkeys(names, 0)
+        for monitor in self.monitors:
+            with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/varz") as answer:
+                figures = json.load(answer)
+            for name, own in zip(names, ("in_bytes", "in_msgs", "out_bytes", "out_msgs")):
+                total[name] += figures[own]
+        return total
 
     def remove_stream(self) -> None:
-        with socket.create_connection(("127.0.0.1", self.port)) as link:
+        with socket.create_connection(("127.0.0.1", self.ports[0])) as link:
             ask = b"PUB $JS.API.STREAM.DELETE.bench _INBOX.b 0\r\n\r\n"
             link.sendall(b"CONNECT {\"verbose\":false}\r\nSUB _INBOX.b 1\r\n" + ask)
             answer = b""
             while b"success" not in answer:
                 answer += link.recv(4096)
+
+
+class PostgreSql:
+    """A PostgreSQL of its own, with a log that is flushed to the disk."""
+
+    def __init__(self, disk: Path) -> None:
+        self.port, self.folder = free_port(), disk / "postgresql"
+        self.folder.mkdir()
+        disk.chmod(0o755)
+        if os.getuid() == 0:
+            subprocess.run(["chown", "postgres", str(self.folder)], check=True)
+        made = [*self.program("initdb"), "-A", "trust", "-U", "postgres", "-D", str(self.folder / "data")]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+        self.start()
+        self.sql("CREATE ROLE cache SUPERUSER LOGIN REPLICATION")
+
+    @staticmethod
+    def program(name: str) -> List[str]:
+        """One of its programs, which refuse to run as root."""
+        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        return [*(as_user if os.getuid() == 0 else []), str(POSTGRESQL / name)]
+
+    def definition(self) -> str:
+        return f"""CREATE SERVER bus FOREIGN DATA WRAPPER postgres
+                OPTIONS (bus 'on', host '127.0.0.1', port '{self.port}', dbname 'postgres');
+            CREATE USER MAPPING FOR PUBLIC SERVER bus OPTIONS (user 'cache')"""
+
+    def sql(self, text: str) -> str:
+        place = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-d", "postgres"]
+        asked = subprocess.run(["psql", *place, "-qAt", "-c", text], check=True, capture_output=True, text=True)
+        return asked.stdout.strip()
+
+    def start(self) -> None:
+        command = [*self.program("postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder)]
+        command += ["-p", str(self.port), "-c", "wal_level=logical", "-c", "listen_addresses=127.0.0.1"]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        until("PostgreSQL answers", lambda: subprocess.run(ready).returncode == 0)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+
+    def cpu_seconds(self) -> float:
+        own = self.process.pid
+        children = Path(f"/proc/{own}/task/{own}/children").read_text().split()
+        return sum(cpu_seconds(int(pid)) for pid in [own, *children])
+
+    def traffic(self) -> Dict[str, int]:
+        return {"bytes of log": int(self.sql("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))}
+
+
+Bus = Union[Nats, PostgreSql]
+
+BUSES: Dict[str, Callable[[Path], Bus]] = {
+    "one": lambda disk: Nats(disk, 1),
+    "three": lambda disk: Nats(disk, 3),
+    "postgresql": PostgreSql,
+}
 
 
 class Link:
@@ -125,14 +208,13 @@ class Link:
 class Cache:
     """A daemon with a table on the bus, and one that is its own."""
 
-    def __init__(self, folder: Path, name: str, nats: Nats) -> None:
+    def __init__(self, folder: Path, name: str, bus: Bus) -> None:
         self.port, self.sql_port = free_port(), free_port()
         self.command = [str(DAEMON), "-p", str(self.port), "--sql-port", str(self.sql_port), "--sql-socket-dir", "none"]
         self.command += ["--http-port", "0", "-s", "none", "-m", "1024", "--arena", str(folder / f"{name}.arena")]
         self.start()
         self.sql(f"""
-            CREATE SERVER bus FOREIGN DATA WRAPPER nats
-                OPTIONS (servers 'nats://127.0.0.1:{nats.port}', stream 'bench');
+            {bus.definition()};
             CREATE TABLE page (id INT PRIMARY KEY, body TEXT)
                 WITH (prefix = 'page:', value = 'body', bus = 'bus', replicated = 'invalidate');
             CREATE TABLE alone (id INT PRIMARY KEY, body TEXT) WITH (prefix = 'alone:', value = 'body')""")
@@ -170,17 +252,17 @@ class Cache:
 
 
 class Bench:
-    """Two caches on a server."""
+    """Two caches on a bus."""
 
-    def __init__(self, disk: Path, folder: Path) -> None:
-        self.nats = Nats(disk)
-        self.a, self.b = (Cache(folder, name, self.nats) for name in "ab")
+    def __init__(self, kind: str, disk: Path, folder: Path) -> None:
+        self.bus = BUSES[kind](disk)
+        self.a, self.b = (Cache(folder, name, self.bus) for name in "ab")
 
-    def pids(self) -> List[int]:
-        return [self.a.process.pid, self.b.process.pid, self.nats.process.pid]
+    def cpu_seconds(self) -> List[float]:
+        return [cpu_seconds(self.a.process.pid), cpu_seconds(self.b.process.pid), self.bus.cpu_seconds()]
 
     def end(self) -> None:
-        for one in (self.a, self.b, self.nats):
+        for one in (self.a, self.b, self.bus):
             one.kill()
 
 
@@ -236,15 +318,15 @@ def propagation(bench: Bench) -> None:
 
 
 def used(bench: Bench, work: Callable[[], None]) -> List[float]:
-    """Processor seconds of both caches and of NATS for something, beyond what they take while they do nothing."""
-    pids = bench.pids()
-    before, began = [cpu_seconds(pid) for pid in pids], time.perf_counter()
+    """Processor seconds of both caches and of the bus for something, beyond what they take while they do nothing."""
+    before, began = bench.cpu_seconds(), time.perf_counter()
     time.sleep(2.0)
-    idle = [(cpu_seconds(pid) - first) / (time.perf_counter() - began) for pid, first in zip(pids, before)]
-    before, began = [cpu_seconds(pid) for pid in pids], time.perf_counter()
+    rested = time.perf_counter() - began
+    idle = [(now - first) / rested for now, first in zip(bench.cpu_seconds(), before)]
+    before, began = bench.cpu_seconds(), time.perf_counter()
     work()
     took = time.perf_counter() - began
-    return [cpu_seconds(pid) - first - rest * took for pid, first, rest in zip(pids, before, idle)]
+    return [now - first - rest * took for now, first, rest in zip(bench.cpu_seconds(), before, idle)]
 
 
 def batches(prefix: str, rows: int) -> Iterator[List[str]]:
@@ -270,12 +352,12 @@ def cost(bench: Bench) -> None:
             bench.b.hear(bench.a)
             took = time.perf_counter() - began
 
-        took, before = 0.0, bench.nats.traffic()
-        sender, receiver, nats = (1e6 * seconds / count for seconds in used(bench, both))
-        traffic = {key: value - before[key] for key, value in bench.nats.traffic().items()}
-        print(f"a deletion, {name}: sender {sender:.2f} us, receiver {receiver:.2f} us, NATS {nats:.2f} us;", end=" ")
-        print(f"into NATS {traffic['in_bytes'] / count:.1f} B, out of it {traffic['out_bytes'] / count:.1f} B", end=" ")
-        print(f"({traffic['in_msgs']} and {traffic['out_msgs']} messages); {count / took:,.0f} a second", flush=True)
+        took, before = 0.0, bench.bus.traffic()
+        sender, receiver, bus = (1e6 * seconds / count for seconds in used(bench, both))
+        grown = {key: value - before[key] for key, value in bench.bus.traffic().items()}
+        each = ", ".join(f"{value / count:.2f} {key}" for key, value in grown.items())
+        print(f"a deletion, {name}: sender {sender:.2f} us, receiver {receiver:.2f} us, bus {bus:.2f} us;", end=" ")
+        print(f"{each}; {count / took:,.0f} a second", flush=True)
 
     told(f"{BATCH} at once", ROWS, lambda: [link.ask_all(batch) for batch in batches("page:", ROWS)])
     single = ROWS // 20
@@ -286,18 +368,18 @@ def cost(bench: Bench) -> None:
 def cut_off(bench: Bench) -> None:
     """Memory of a cache that cannot tell what its clients delete."""
     link, before = Link(bench.a.port), bench.a.resident_bytes()
-    bench.nats.kill()
+    bench.bus.kill()
     for _ in range(5):
         link.socket.sendall("".join(f"{one} noreply\r\n" for some in batches("page:", ROWS) for one in some).encode())
         link.ask("mn")
     grown = bench.a.resident_bytes() - before
     outbox = bench.a.sql("SELECT outbox FROM sqlcached_buses")
-    print(f"{5 * ROWS} deletions while NATS is away: {grown / 2**20:.1f} MiB more memory, outbox {outbox}", flush=True)
-    bench.nats.start()
+    print(f"{5 * ROWS} deletions while the bus is away: {grown / 2**20:.1f} MiB more memory, outbox {outbox}", flush=True)
+    bench.bus.start()
     for cache in (bench.a, bench.b):
         cache.until_streaming()
     took = until("it is told", lambda: bench.a.sql("SELECT outbox FROM sqlcached_buses") == "0")
-    print(f"when NATS was back all was told after {took:.2f} s more", flush=True)
+    print(f"when the bus was back all was told after {took:.2f} s more", flush=True)
 
 
 def rejoin(bench: Bench) -> None:
@@ -323,12 +405,15 @@ def removed(bench: Bench) -> None:
     def figures() -> List[str]:
         return [cache.sql("SELECT emptied FROM sqlcached_buses") for cache in (bench.a, bench.b)]
 
+    if not isinstance(bench.bus, Nats):
+        print("a removed stream: a database has none", flush=True)
+        return
     worst = 0.0
     for _ in range(5):
         for cache in (bench.a, bench.b):
             cache.until_streaming()
         emptied = figures()
-        bench.nats.remove_stream()
+        bench.bus.remove_stream()
         worst = max(worst, until("both have noticed it", lambda: all(map(str.__ne__, emptied, figures()))))
     print(f"a removed stream: rows were believed for {worst:.2f} s at most, of 5 times", flush=True)
 
@@ -338,6 +423,7 @@ FIGURES = {figure.__name__: figure for figure in (propagation, cost, cut_off, re
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bus", nargs="+", choices=BUSES, default=list(BUSES))
     parser.add_argument("--only", nargs="+", choices=FIGURES, default=list(FIGURES))
     # `kill` ends what was started, too.
     signal.signal(signal.SIGTERM, lambda *_: exit(1))
@@ -345,14 +431,16 @@ def main() -> None:
     for program in (DAEMON, NATS):
         if not program.exists():
             raise SystemExit(f"{program} is missing; see --help")
-    for name in asked.only:
-        # The stream lies on a disk, and caches in memory, as they do elsewhere.
-        with tempfile.TemporaryDirectory() as disk, tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-            bench = Bench(Path(disk), Path(folder))
-            try:
-                FIGURES[name](bench)
-            finally:
-                bench.end()
+    for kind in asked.bus:
+        print(f"bus: {kind}", flush=True)
+        for name in asked.only:
+            # The stream lies on a disk, and caches in memory, as they do elsewhere.
+            with tempfile.TemporaryDirectory() as disk, tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+                bench = Bench(kind, Path(disk), Path(folder))
+                try:
+                    FIGURES[name](bench)
+                finally:
+                    bench.end()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-//! Caches that hear each other: three daemons on a real NATS server that is killed, emptied and written to by others.
+//! Caches that hear each other: three daemons on a real NATS server, or on a real PostgreSQL, that is killed, emptied
+//! and written to by others.
 
 mod alike;
 mod faults;
 mod nats;
 mod near;
+mod network;
+mod postgres;
 mod relay;
 mod soak;
 mod wrong;
@@ -35,11 +38,19 @@ fn define_at(place: &Place, bus: &str) {
         place,
         &format!(
             "CREATE SERVER bus FOREIGN DATA WRAPPER nats OPTIONS ({bus}, stream 'sqlc');
-             CREATE TABLE page (id INT PRIMARY KEY, uid INT, body TEXT)
-                 WITH (prefix = 'page:', value = 'body', {OPTIONS});
-             CREATE TABLE sess (id TEXT PRIMARY KEY, uid INT) WITH ({OPTIONS})"
+             {}",
+            tables()
         ),
     );
+}
+
+/// What makes the tables that hear the bus.
+fn tables() -> String {
+    format!(
+        "CREATE TABLE page (id INT PRIMARY KEY, uid INT, body TEXT)
+             WITH (prefix = 'page:', value = 'body', {OPTIONS});
+         CREATE TABLE sess (id TEXT PRIMARY KEY, uid INT) WITH ({OPTIONS})"
+    )
 }
 
 /// The options of a bus.

@@ -1,6 +1,9 @@
 //! A hash over all messages of a stream, each with what came before it. Two caches that have the same hash at the same
 //! place have heard the same, whatever the stream's name, age and numbers say: a stream that lost its messages keeps
 //! name and age, and one that was made again has the same numbers.
+//!
+//! A place is the number of a message. The numbers rise, and others may lie between those of two messages: NATS counts,
+//! and PostgreSQL has places in its log.
 
 use std::collections::VecDeque;
 
@@ -40,25 +43,49 @@ pub(crate) enum Compared {
 #[derive(Debug)]
 pub(crate) struct Chain {
     epoch: Option<u64>,
-    /// The last message.
-    last: u64,
-    /// The hashes of the last messages, the newest last, and the chain at each, once it is known.
-    kept: VecDeque<(u64, Option<u64>)>,
-    /// The hash of the message before these, and the chain there.
-    before: (Option<u64>, Option<u64>),
+    /// The last messages, the newest last.
+    kept: VecDeque<Link>,
+    /// The one before these, or the place where the history was taken up.
+    before: Before,
+}
+
+/// A message that is remembered.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    sequence: u64,
+    hash: u64,
+    /// The chain there, once it is known.
+    chain: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    sequence: u64,
+    hash: Option<u64>,
+    chain: Option<u64>,
+}
+
+/// Where a number lies.
+enum Place {
+    Outside,
+    Before,
+    At(usize),
+    /// Among those that are remembered, and none of them has it.
+    Between,
 }
 
 impl Chain {
     /// From this place on; what is known of it there.
     pub(crate) fn at(sequence: u64, known: Option<Noted>) -> Self {
         let known = known.filter(|known| known.seen.sequence == sequence);
-        let before = known.map(|known| (known.hash, known.seen.chain)).unzip();
-        Self { epoch: known.map(|known| known.seen.epoch), last: sequence, kept: VecDeque::new(), before }
+        let (hash, chain) = known.map(|known| (known.hash, known.seen.chain)).unzip();
+        let before = Before { sequence, hash, chain };
+        Self { epoch: known.map(|known| known.seen.epoch), kept: VecDeque::new(), before }
     }
 
     /// The last message.
     pub(crate) fn last(&self) -> u64 {
-        self.last
+        self.kept.back().map_or(self.before.sequence, |link| link.sequence)
     }
 
     /// The number that it began with, once it is known.
@@ -68,46 +95,46 @@ impl Chain {
 
     /// How far it goes.
     pub(crate) fn seen(&self) -> Option<Seen> {
-        let chain = self.value(self.last)?;
-        Some(Seen { sequence: self.last, chain, epoch: self.epoch? })
+        let sequence = self.last();
+        Some(Seen { sequence, chain: self.value(sequence)?, epoch: self.epoch? })
     }
 
     /// What is to be written down for the next process.
     pub(crate) fn noted(&self) -> Option<Noted> {
-        Some(Noted { seen: self.seen()?, hash: self.hash(self.last)? })
+        Some(Noted { seen: self.seen()?, hash: self.hash(self.last())? })
     }
 
     /// Whether this is what was heard as this number.
     pub(crate) fn recall(&self, sequence: u64, message: &[u8]) -> Compared {
-        match self.hash(sequence) {
-            None => Compared::Unknown,
-            Some(hash) if hash == hash_of(message) => Compared::Same,
-            Some(_) => Compared::Other,
+        match (self.place(sequence), self.hash(sequence)) {
+            (Place::Between, _) => Compared::Other,
+            (_, None) => Compared::Unknown,
+            (_, Some(hash)) if hash == hash_of(message) => Compared::Same,
+            (_, Some(_)) => Compared::Other,
         }
     }
 
     /// Whether [`Self::recall`] knows the last message.
     pub(crate) fn knows_last(&self) -> bool {
-        self.hash(self.last).is_some()
+        self.hash(self.last()).is_some()
     }
 
-    /// The next message.
-    pub(crate) fn push(&mut self, message: &[u8]) {
+    /// The next message, and its number.
+    pub(crate) fn push(&mut self, sequence: u64, message: &[u8]) {
         let hash = hash_of(message);
-        let chain = self.value(self.last).map(|chain| link(chain, hash));
-        self.last += 1;
-        self.kept.push_back((hash, chain));
+        let chain = self.value(self.last()).map(|chain| link(chain, hash));
+        self.kept.push_back(Link { sequence, hash, chain });
         if self.kept.len() > CHAIN_KEPT
-            && let Some((hash, chain)) = self.kept.pop_front()
+            && let Some(Link { sequence, hash, chain }) = self.kept.pop_front()
         {
-            self.before = (Some(hash), chain);
+            self.before = Before { sequence, hash: Some(hash), chain };
         }
     }
 
     /// The last message gives the chain its beginning.
     pub(crate) fn begin(&mut self, epoch: u64) {
-        if let Some((_, chain)) = self.kept.back_mut() {
-            *chain = Some(epoch);
+        if let Some(last) = self.kept.back_mut() {
+            last.chain = Some(epoch);
             self.epoch = Some(epoch);
         }
     }
@@ -118,16 +145,22 @@ impl Chain {
         if self.epoch.is_some() {
             return;
         }
-        let Some(at) = self.place(seen.sequence) else { return };
+        let behind = match self.place(seen.sequence) {
+            Place::Outside | Place::Between => return,
+            Place::Before => {
+                self.before.chain = Some(seen.chain);
+                0
+            }
+            Place::At(at) => {
+                self.kept[at].chain = Some(seen.chain);
+                at + 1
+            }
+        };
         self.epoch = Some(seen.epoch);
         let mut chain = seen.chain;
-        match at.checked_sub(1).and_then(|at| self.kept.get_mut(at)) {
-            Some((_, own)) => *own = Some(chain),
-            None => self.before.1 = Some(chain),
-        }
-        for (hash, own) in self.kept.iter_mut().skip(at) {
-            chain = link(chain, *hash);
-            *own = Some(chain);
+        for own in self.kept.iter_mut().skip(behind) {
+            chain = link(chain, own.hash);
+            own.chain = Some(chain);
         }
     }
 
@@ -136,31 +169,39 @@ impl Chain {
         if epoch != seen.epoch {
             return Compared::Other;
         }
-        match self.value(seen.sequence) {
-            None => Compared::Unknown,
-            Some(chain) if chain == seen.chain => Compared::Same,
-            Some(_) => Compared::Other,
+        match (self.place(seen.sequence), self.value(seen.sequence)) {
+            // The other one has heard a message there.
+            (Place::Between, _) => Compared::Other,
+            (_, None) => Compared::Unknown,
+            (_, Some(chain)) if chain == seen.chain => Compared::Same,
+            (_, Some(_)) => Compared::Other,
         }
     }
 
-    /// How many of the messages that are remembered lie up to this one; none: it lies outside.
-    fn place(&self, sequence: u64) -> Option<usize> {
-        let behind = usize::try_from(self.last.checked_sub(sequence)?).ok()?;
-        self.kept.len().checked_sub(behind)
+    fn place(&self, sequence: u64) -> Place {
+        if sequence < self.before.sequence || sequence > self.last() {
+            return Place::Outside;
+        }
+        if sequence == self.before.sequence {
+            return Place::Before;
+        }
+        self.kept.binary_search_by_key(&sequence, |own| own.sequence).map_or(Place::Between, Place::At)
     }
 
     fn value(&self, sequence: u64) -> Option<u64> {
-        match self.place(sequence)?.checked_sub(1) {
-            None => self.before.1,
-            Some(at) => self.kept.get(at)?.1,
+        match self.place(sequence) {
+            Place::Outside | Place::Between => None,
+            Place::Before => self.before.chain,
+            Place::At(at) => self.kept[at].chain,
         }
     }
 
     /// The hash of a message that is remembered.
     fn hash(&self, sequence: u64) -> Option<u64> {
-        match self.place(sequence)?.checked_sub(1) {
-            None => self.before.0,
-            Some(at) => Some(self.kept.get(at)?.0),
+        match self.place(sequence) {
+            Place::Outside | Place::Between => None,
+            Place::Before => self.before.hash,
+            Place::At(at) => Some(self.kept[at].hash),
         }
     }
 }
@@ -183,7 +224,7 @@ mod tests {
     fn begun(messages: &[&[u8]]) -> Chain {
         let mut chain = Chain::at(0, None);
         for (at, message) in messages.iter().enumerate() {
-            chain.push(message);
+            chain.push(at as u64 + 1, message);
             if at == 0 {
                 chain.begin(7);
             }
@@ -209,7 +250,7 @@ mod tests {
         let mut known = begun(&[]);
         let mut seen = Vec::new();
         for message in &all {
-            known.push(message);
+            known.push(known.last() + 1, message);
             if known.last() == 1 {
                 known.begin(7);
             }
@@ -218,7 +259,7 @@ mod tests {
         for (from, taught) in [(5, 5), (5, 9), (5, 20), (12, 13)] {
             let mut cold = Chain::at(from, None);
             for message in &all[usize::try_from(from).unwrap()..] {
-                cold.push(message);
+                cold.push(cold.last() + 1, message);
             }
             assert_eq!(cold.compare(seen[0]), Compared::Unknown);
             cold.learn(seen[3]);
@@ -244,7 +285,7 @@ mod tests {
         assert_eq!((next.recall(3, b"c"), next.recall(3, b"x")), (Compared::Same, Compared::Other));
         assert_eq!(next.recall(2, b"b"), Compared::Unknown);
         for _ in 0..CHAIN_KEPT {
-            chain.push(b"more");
+            chain.push(chain.last() + 1, b"more");
         }
         assert_eq!((chain.recall(3, b"c"), chain.recall(3, b"x")), (Compared::Same, Compared::Other));
         assert_eq!(chain.recall(2, b"b"), Compared::Unknown, "it lies too far back");
@@ -255,11 +296,43 @@ mod tests {
         let mut chain = begun(&[b"a"]);
         let first = chain.seen().unwrap();
         for _ in 0..=CHAIN_KEPT {
-            chain.push(b"more");
+            chain.push(chain.last() + 1, b"more");
         }
         assert_eq!(chain.compare(first), Compared::Unknown);
         assert!(chain.kept.len() <= CHAIN_KEPT);
         let other = Seen { epoch: 8, ..first };
         assert_eq!(chain.compare(other), Compared::Other);
+    }
+
+    /// As in PostgreSQL's log, where a place is no count.
+    #[test]
+    fn numbers_may_lie_apart() {
+        let heard = |places: &[u64], from: u64| {
+            let mut chain = Chain::at(from, None);
+            for (at, place) in places.iter().enumerate() {
+                chain.push(*place, &[u8::try_from(at).unwrap()]);
+                if at == 0 {
+                    chain.begin(7);
+                }
+            }
+            chain
+        };
+        let chain = heard(&[100, 180, 300], 90);
+        let seen = |sequence, of: &Chain| Seen { sequence, chain: of.value(sequence).unwrap(), epoch: 7 };
+        assert_eq!(chain.seen().unwrap().sequence, 300);
+        assert_eq!(chain.compare(seen(180, &chain)), Compared::Same);
+        // Another one has heard a message where none was heard here.
+        assert_eq!(chain.compare(seen(200, &heard(&[100, 200], 90))), Compared::Other);
+        assert_eq!(chain.compare(seen(90, &heard(&[90], 80))), Compared::Unknown, "it is no message here");
+        assert_eq!(chain.recall(200, &[1]), Compared::Other);
+        assert_eq!((chain.recall(180, &[1]), chain.recall(80, &[1])), (Compared::Same, Compared::Unknown));
+        // One that came later learns it from the first place that both have.
+        let mut cold = Chain::at(150, None);
+        cold.push(180, &[1]);
+        cold.push(300, &[2]);
+        cold.learn(seen(100, &chain));
+        assert_eq!(cold.seen(), None);
+        cold.learn(seen(180, &chain));
+        assert_eq!(cold.seen(), chain.seen());
     }
 }

@@ -2,89 +2,24 @@
 //! may be missing, and nobody can say what.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use engine::Operation;
 
+use crate::broken::Break;
 use crate::chain::{Chain, Compared, Noted, Seen};
 use crate::limits::{SENT_KEPT, SETTLED_AFTER};
 use crate::nodes::{Follows, Nodes};
 use crate::wire::{Body, Heartbeat, Message, Unreadable};
 
-/// Why the history is not what it is said to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Break {
-    /// Another message came than the next.
-    Gap { expected: u64, came: u64 },
-    /// A sender's messages do not follow one another.
-    Counter { node: u64, expected: u64, came: u64 },
-    /// One of our own did not come back, though later ones did.
-    OwnLost { expected: u64, came: u64 },
-    /// Another cache has heard something else.
-    History { node: u64, sequence: u64 },
-    /// The stream ends before what was applied.
-    Ended { applied: u64, end: u64 },
-    /// The stream has another message now as a number that was heard.
-    Replaced { sequence: u64 },
-    /// Another cache has found the history broken, and began another one.
-    Begun { node: u64, sequence: u64 },
-}
-
-impl Break {
-    /// Whether the stream itself has lost something, which others may have missed, too, and may not have noticed.
-    pub(crate) fn is_everybodys(&self) -> bool {
-        !matches!(self, Self::Gap { .. } | Self::Begun { .. })
-    }
-
-    /// The check that finds it.
-    #[cfg(test)]
-    fn check(&self) -> u8 {
-        match self {
-            Self::Gap { .. } => check::GAP,
-            Self::Counter { .. } => check::COUNTER,
-            Self::OwnLost { .. } => check::OWN_LOST,
-            Self::History { .. } => check::HISTORY,
-            Self::Ended { .. } => check::ENDED,
-            Self::Replaced { .. } => check::REPLACED,
-            Self::Begun { .. } => check::BEGUN,
-        }
-    }
-}
-
-impl fmt::Display for Break {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gap { expected, came } => {
-                write!(
-                    f,
-                    "message {expected} of the stream is missing: {came} came, so it expired or was removed"
-                )
-            }
-            Self::Counter { node, expected, came } => {
-                write!(f, "message {expected} of node {node:016x} is missing: its message {came} came")
-            }
-            Self::OwnLost { expected, came } => {
-                write!(f, "message {expected} of this cache did not come back: its message {came} did")
-            }
-            Self::History { node, sequence } => {
-                write!(f, "node {node:016x} has heard something else up to message {sequence} of the stream")
-            }
-            Self::Replaced { sequence } => write!(
-                f,
-                "message {sequence} of the stream is another one than was heard: what NATS had acknowledged is lost"
-            ),
-            Self::Begun { node, sequence } => {
-                write!(
-                    f,
-                    "node {node:016x} has found the stream broken, and began its history anew at message {sequence}"
-                )
-            }
-            Self::Ended { applied, end } => write!(
-                f,
-                "the stream ends at message {end}, and {applied} was applied: it was emptied, removed or made again"
-            ),
-        }
-    }
+/// What the numbers of messages are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Numbered {
+    /// Each is one more than the last. So a missing message is noticed by the next one.
+    #[default]
+    OneByOne,
+    /// Each is greater than the last, as a place in a log is. Whether one is missing between two of them the numbers do
+    /// not say: the counters of the senders and the chain do. A repeat is another message.
+    ByPlaces,
 }
 
 /// What a message is to the cache that hears it.
@@ -102,18 +37,6 @@ pub(crate) enum Heard {
     Unreadable(Unreadable),
 }
 
-/// The checks, as a test names those that it leaves out: a bit for each.
-#[cfg(test)]
-pub(crate) mod check {
-    pub(crate) const GAP: u8 = 1;
-    pub(crate) const COUNTER: u8 = 2;
-    pub(crate) const OWN_LOST: u8 = 4;
-    pub(crate) const HISTORY: u8 = 8;
-    pub(crate) const ENDED: u8 = 16;
-    pub(crate) const BEGUN: u8 = 32;
-    pub(crate) const REPLACED: u8 = 64;
-}
-
 /// Follows a stream.
 #[derive(Debug)]
 pub(crate) struct Follower {
@@ -121,6 +44,7 @@ pub(crate) struct Follower {
     #[cfg(test)]
     omits: u8,
     own: u64,
+    numbered: Numbered,
     chain: Chain,
     nodes: Nodes,
     /// The last of our own that came back; none: since the history was taken up here.
@@ -141,11 +65,12 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// From this place on, by a history that is known there or not.
-    pub(crate) fn at(own: u64, sequence: u64, known: Option<Noted>) -> Self {
+    pub(crate) fn at(own: u64, numbered: Numbered, sequence: u64, known: Option<Noted>) -> Self {
         Self {
             #[cfg(test)]
             omits: 0,
             own,
+            numbered,
             chain: Chain::at(sequence, known),
             nodes: Nodes::default(),
             own_back: None,
@@ -237,30 +162,30 @@ impl Follower {
         if sequence <= self.chain.last() {
             return self.hear_again(sequence, bytes);
         }
-        let expected = self.from();
-        if sequence != expected {
+        if self.skips(sequence) {
             if self.may_ask_again() {
                 return Ok(Heard::Missed);
             }
-            self.found(Break::Gap { expected, came: sequence })?;
+            self.found(self.gap(sequence))?;
         }
         let message = match Message::decode(bytes) {
             Ok(message) => message,
             Err(why) => {
-                self.chain.push(bytes);
+                self.chain.push(sequence, bytes);
                 return Ok(Heard::Unreadable(why));
             }
         };
         let again = self.check_counter(&message)?;
         self.check_seen(sequence, &message)?;
-        if let Body::Heartbeat(Heartbeat { epoch: Some(epoch), .. }) = message.body
+        let begins = self.begins(&message);
+        if let Some(epoch) = begins
             && self.chain.epoch().is_some_and(|own| own != epoch)
         {
             self.found(Break::Begun { node: message.node, sequence })?;
         }
-        self.chain.push(bytes);
+        self.chain.push(sequence, bytes);
         let Message { node, counter, seen, body } = message;
-        if let Body::Heartbeat(Heartbeat { epoch: Some(epoch), .. }) = body {
+        if let Some(epoch) = begins {
             self.chain.begin(epoch);
         }
         if let Some(seen) = seen {
@@ -280,6 +205,27 @@ impl Follower {
             return Ok(Heard::Own);
         }
         Ok(if operations.is_empty() { Heard::Nothing } else { Heard::Apply(operations) })
+    }
+
+    /// Whether a message that comes is not the one that was to come.
+    fn skips(&self, sequence: u64) -> bool {
+        // By places only that is known which was heard before, and is to come once more.
+        sequence != self.from() && (self.numbered == Numbered::OneByOne || self.looks_back)
+    }
+
+    /// What it is that another message came than the next. A log that is still there has no place of its own left out,
+    /// so it is another one.
+    fn gap(&self, came: u64) -> Break {
+        match self.numbered {
+            Numbered::OneByOne => Break::Gap { expected: self.from(), came },
+            Numbered::ByPlaces => Break::Replaced { sequence: self.last() },
+        }
+    }
+
+    /// The history that a message begins. Of several who would begin one at once, the first does.
+    fn begins(&self, message: &Message) -> Option<u64> {
+        let Body::Heartbeat(Heartbeat { epoch: Some(epoch), behind, .. }) = message.body else { return None };
+        behind.is_none_or(|behind| behind == self.chain.last()).then_some(epoch)
     }
 
     /// Whether what is missing may be lost on the way only: the delivery began with what was heard last, and the stream
@@ -340,14 +286,11 @@ impl Follower {
         Ok(())
     }
 
-    /// Whether a message of ours that is stored as this number just now is where it must be: behind all that was heard.
-    pub(crate) fn check_stored(&self, sequence: u64, counter: u64) -> Result<(), Break> {
+    /// Whether a message of ours that is stored just now, by this number at the latest, is where it must be: behind all
+    /// that was heard.
+    pub(crate) fn check_stored(&self, by: u64, counter: u64) -> Result<(), Break> {
         let (applied, is_back) = (self.last(), self.own_back.is_some_and(|back| back >= counter));
-        if sequence > applied || is_back {
-            Ok(())
-        } else {
-            self.found(Break::Ended { applied, end: sequence })
-        }
+        if by > applied || is_back { Ok(()) } else { self.found(Break::Ended { applied, end: by }) }
     }
 
     fn note_back(&mut self, counter: u64) {
@@ -377,7 +320,7 @@ mod tests {
     }
 
     fn heard(messages: u64) -> Follower {
-        let mut follower = Follower::at(OWN, 0, None);
+        let mut follower = Follower::at(OWN, Numbered::OneByOne, 0, None);
         for number in 1..=messages {
             assert_eq!(follower.hear(number, &said(number), 0), Ok(Heard::Nothing));
         }
@@ -409,7 +352,7 @@ mod tests {
         assert_eq!(follower.hear(5, &said(5), 0), Ok(Heard::Nothing));
         assert_eq!(follower.hear(7, &said(7), 0), Err(Break::Gap { expected: 6, came: 7 }));
         // Of one that has heard nothing yet the stream cannot be asked.
-        let mut new = Follower::at(OWN, 7, None);
+        let mut new = Follower::at(OWN, Numbered::OneByOne, 7, None);
         assert_eq!(new.hear(9, &said(9), 0), Err(Break::Gap { expected: 8, came: 9 }));
     }
 
@@ -426,8 +369,49 @@ mod tests {
         assert_eq!(follower.hear(3, &said(3), 0), Ok(Heard::Nothing));
         assert_eq!(follower.hear(4, &said(4), 0), Ok(Heard::Nothing));
         // Where nothing was heard, nothing can be compared.
-        let mut new = Follower::at(OWN, 7, None);
+        let mut new = Follower::at(OWN, Numbered::OneByOne, 7, None);
         new.look_back();
         assert_eq!(new.from(), 8);
+    }
+
+    /// By places the numbers do not say whether one is missing between them. What was heard last says it, and the
+    /// senders' counters do.
+    #[test]
+    fn places_may_lie_apart() {
+        let mut follower = Follower::at(OWN, Numbered::ByPlaces, 90, None);
+        assert_eq!(follower.hear(100, &said(1), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.hear(250, &said(2), 0), Ok(Heard::Nothing));
+        let missing = Break::Counter { node: 2, expected: 3, came: 4 };
+        assert_eq!(follower.hear(300, &said(4), 0), Err(missing));
+        // One that was sent once more, because its answer did not come, is another message.
+        assert_eq!(follower.hear(310, &said(2), 0), Ok(Heard::Nothing));
+        follower.look_back();
+        assert_eq!(follower.from(), 310);
+        assert_eq!(follower.hear(400, &said(3), 0), Err(Break::Replaced { sequence: 310 }));
+        assert_eq!(
+            follower.hear(200, &said(3), 0),
+            Err(Break::Replaced { sequence: 200 }),
+            "nothing was there"
+        );
+        assert_eq!(follower.hear(310, &said(2), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.hear(400, &said(3), 0), Ok(Heard::Nothing));
+    }
+
+    /// Where the bus itself stores a message whatever came before, the caches look whether it begins the history.
+    #[test]
+    fn of_two_who_begin_a_history_the_first_does() {
+        let begin = |node, epoch, behind| {
+            let said = Heartbeat { epoch: Some(epoch), behind: Some(behind), ..Heartbeat::default() };
+            Message { node, counter: 1, seen: None, body: Body::Heartbeat(said) }.encode()
+        };
+        let mut follower = Follower::at(OWN, Numbered::ByPlaces, 90, None);
+        assert_eq!(follower.hear(100, &said(1), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.hear(110, &begin(3, 7, 100), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.hear(120, &begin(4, 8, 100), 0), Ok(Heard::Nothing));
+        assert_eq!(follower.epoch(), Some(7));
+        // One that does not know what was before waits until somebody says so.
+        let mut late = Follower::at(OWN, Numbered::ByPlaces, 105, None);
+        assert_eq!(late.hear(110, &begin(3, 7, 100), 0), Ok(Heard::Nothing));
+        assert_eq!(late.epoch(), None);
     }
 }

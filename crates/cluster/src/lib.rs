@@ -3,23 +3,28 @@
 //!
 //! `wire` are the bytes of a message, `chain` the hash by which two caches compare what they have heard, `follow` the
 //! checks of each message, `member` what a cache sends and where it goes on. None of them does I/O. `apply` does what
-//! was heard, and `nats` carries it. Why it is made so: docs/cluster.md.
+//! was heard, and `drive` is a cache's life on a bus. `nats` and `postgres` carry the messages, each as a `carrier`.
+//! Why it is made so: docs/cluster.md.
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "nats")]
 mod apply;
+mod broken;
+mod buses;
+mod carrier;
 mod chain;
+mod drive;
 mod follow;
+mod guard;
 mod limits;
 mod member;
 #[cfg(feature = "nats")]
 mod nats;
 mod nodes;
-#[cfg(feature = "nats")]
+mod noted;
+mod postgres;
 mod shown;
 #[cfg(test)]
 mod simulation;
 mod wire;
 
-#[cfg(feature = "nats")]
-pub use nats::Buses;
+pub use buses::Buses;

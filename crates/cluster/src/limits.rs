@@ -50,40 +50,32 @@ pub(crate) const PARAMETERS_MAX: usize = 65_535;
 
 /// How long a start waits for the caches' bus before it serves with distrusted rows: a cache must not be away because
 /// the bus is.
-#[cfg(feature = "nats")]
 pub(crate) const START_WAIT: Duration = Duration::from_secs(5);
 
 /// How often the definitions are compared with the buses that run.
-#[cfg(feature = "nats")]
 pub(crate) const SUPERVISE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The same while no bus is defined: a process that sleeps should not wake up for nothing.
-#[cfg(feature = "nats")]
 pub(crate) const IDLE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long a connection may take, where `connect_timeout` says nothing.
-#[cfg(feature = "nats")]
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long an acknowledgement may take before the connection is made again: the leader of a stream that was killed
 /// answers nobody, and another one is elected meanwhile.
-#[cfg(feature = "nats")]
 pub(crate) const PUBLISH_WAIT: Duration = Duration::from_secs(2);
 
 /// The pause before a connection is made again.
-#[cfg(feature = "nats")]
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 /// How often the thread of a bus looks at the time, and whether it is to stop.
-#[cfg(feature = "nats")]
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How often what was applied is written down for the next process.
-#[cfg(feature = "nats")]
 pub(crate) const NOTE_NS: u64 = 1_000_000_000;
 
-/// Nothing came of the stream for so long, though it stores what is sent: it is asked for again. Three heartbeats.
-#[cfg(feature = "nats")]
+/// Nothing came of a stream of NATS for so long, though it stores what is sent: it is asked for again. Three
+/// heartbeats.
 pub(crate) const SILENCE_NS: u64 = 3_000_000_000;
 
 /// How long the stream keeps messages: a cache that was away longer has nothing left that is worth keeping.
@@ -99,7 +91,6 @@ pub(crate) const STREAM_BYTES: i64 = 256 << 20;
 pub(crate) const DUPLICATES: Duration = Duration::from_mins(2);
 
 /// Messages that have come and were not applied; of more, NATS is told to wait.
-#[cfg(feature = "nats")]
 pub(crate) const WAITING_MESSAGES: usize = 4_096;
 
 /// How often NATS says that a stream without messages is there.
@@ -107,9 +98,20 @@ pub(crate) const WAITING_MESSAGES: usize = 4_096;
 pub(crate) const IDLE_HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// What waits longer in the outbox is written down, before its clients hear that the bus does not acknowledge it.
-#[cfg(feature = "nats")]
 pub(crate) const OWES_AFTER_NS: u64 = 1_000_000_000;
 
 /// How long a stop waits for the outbox to be sent.
-#[cfg(feature = "nats")]
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The same of a PostgreSQL: it reads its log from some minutes ago before it delivers, and says nothing meanwhile. A
+/// network that is cut is noticed by the next message that is sent.
+pub(crate) const POSTGRES_SILENCE_NS: u64 = 60_000_000_000;
+
+/// How often a PostgreSQL is asked to forget the log that no cache needs. It reads its log for that.
+pub(crate) const KEEP_STEP: Duration = Duration::from_secs(30);
+
+/// So many steps of the log are kept: five minutes. A cache that starts has the database read all of it.
+pub(crate) const KEEP_STEPS: usize = 10;
+
+/// Bytes of log that are kept at most, whoever wrote it: the database reads so many in a second or two.
+pub(crate) const KEPT_LOG_BYTES: u64 = 128 << 20;

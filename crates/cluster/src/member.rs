@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use engine::Outbox;
 
+use crate::broken::{Break, Origin};
 use crate::chain::Noted;
-use crate::follow::{Break, Follower, Heard};
+use crate::follow::{Follower, Heard, Numbered};
 use crate::limits::{HEARTBEAT_NODES, HEARTBEAT_NS, MESSAGE_BYTES};
 use crate::wire::{Body, Heartbeat, Message};
 
@@ -28,6 +29,21 @@ impl Flight {
     }
 }
 
+/// Where a message is stored: behind the one number, and no later than at the other. Nothing else is said of it where
+/// numbers are places in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) behind: u64,
+    pub(crate) by: u64,
+}
+
+impl Stored {
+    /// As exactly this number, of those that count.
+    pub(crate) fn at(sequence: u64) -> Self {
+        Self { behind: sequence.saturating_sub(1), by: sequence }
+    }
+}
+
 /// Where to go on when the bus is there, or there again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
@@ -42,6 +58,9 @@ pub(crate) enum Joined {
 pub(crate) struct Member {
     node: u64,
     name: String,
+    numbered: Numbered,
+    /// Which log it has heard.
+    origin: Option<Origin>,
     /// Messages sent so far.
     counter: u64,
     flight: Option<Flight>,
@@ -54,15 +73,22 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A cache that has heard so far in a process before; none: nothing of it is known.
-    pub(crate) fn new(node: u64, name: &str, heard: Option<Noted>) -> Self {
+    /// A cache that has heard so far in a process before, and of which log; none: nothing of it is known.
+    pub(crate) fn new(
+        node: u64,
+        name: &str,
+        numbered: Numbered,
+        (heard, origin): (Option<Noted>, Option<Origin>),
+    ) -> Self {
         let sequence = heard.map_or(0, |heard| heard.seen.sequence);
         Self {
             node,
             name: name.to_owned(),
+            numbered,
+            origin,
             counter: 0,
             flight: None,
-            follower: Follower::at(node, sequence, heard),
+            follower: Follower::at(node, numbered, sequence, heard),
             has_place: heard.is_some(),
             announces: false,
             beaten_ns: None,
@@ -127,14 +153,16 @@ impl Member {
         let follower = &self.follower;
         let lag = follower.fresh_ns().map_or(0, |fresh| now_ns.saturating_sub(fresh));
         let announces = std::mem::take(&mut self.announces);
+        // Of several who begin one, one does: the bus looks for that, or who hears it.
+        let behind = (begins && !announces).then(|| follower.last());
         let heartbeat = Heartbeat {
             name: self.name.clone(),
             lag_ms: lag / 1_000_000,
             outbox: outbox.len() as u64,
             epoch: (begins || announces).then(|| fastrand::u64(1..)),
+            behind: behind.filter(|_| self.numbered == Numbered::ByPlaces),
         };
-        // Of several who begin one, one does.
-        let behind = (begins && !announces).then(|| follower.last());
+        let behind = behind.filter(|_| self.numbered == Numbered::OneByOne);
         let flight = self.send(Body::Heartbeat(heartbeat), now_ns);
         flight.behind = behind;
         flight
@@ -148,17 +176,32 @@ impl Member {
         self.flight.insert(Flight::of(message))
     }
 
-    /// The bus has stored the message that was under way as this number; none: it had it before, and it is not known
-    /// where.
-    pub(crate) fn acknowledged(&mut self, outbox: &Outbox, sequence: Option<u64>) -> Result<(), Break> {
+    /// The bus has stored the message that was under way; none: it had it before, and it is not known where.
+    pub(crate) fn acknowledged(&mut self, outbox: &Outbox, stored: Option<Stored>) -> Result<(), Break> {
         let Some(Flight { message, .. }) = self.flight.take() else { return Ok(()) };
         if matches!(message.body, Body::Operations(_)) {
             outbox.note_delivered();
         }
-        match sequence {
-            Some(sequence) if self.has_place => self.follower.check_stored(sequence, message.counter),
+        match stored {
+            Some(stored) if self.has_place => self.follower.check_stored(stored.by, message.counter),
             _ => Ok(()),
         }
+    }
+
+    /// Which log has the messages from now on. Where it is another one, what was heard is no place in it.
+    pub(crate) fn meet(&mut self, origin: Origin) -> Result<(), Break> {
+        let before = self.origin.replace(origin.clone());
+        match before {
+            Some(from) if from != origin && self.has_place => {
+                self.follower.found(Break::Moved { from, to: origin })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Which log has the messages.
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     /// The bus refuses to store it where it was to be stored, and will never have it: another takes its number.
@@ -178,9 +221,9 @@ impl Member {
         }
     }
 
-    /// Where to go on, after a message of ours was stored as number `end` just now.
-    pub(crate) fn join(&mut self, end: u64) -> Joined {
-        let applied = self.follower.last();
+    /// Where to go on, after a message of ours was stored just now.
+    pub(crate) fn join(&mut self, stored: Stored) -> Joined {
+        let (applied, end) = (self.follower.last(), stored.by);
         if self.has_place && end > applied {
             self.follower.look_back();
             return Joined::GoesOn;
@@ -194,7 +237,7 @@ impl Member {
         if let Some(broken) = &broken {
             self.lose_history(broken);
         }
-        self.follower.go_on_at(end.saturating_sub(1));
+        self.follower.go_on_at(stored.behind);
         self.has_place = true;
         Joined::Anew(broken)
     }

@@ -43,6 +43,8 @@ pub(crate) struct Heartbeat {
     pub(crate) outbox: u64,
     /// The history begins with this message: nobody knew one before.
     pub(crate) epoch: Option<u64>,
+    /// It does so only if this was the last message before it.
+    pub(crate) behind: Option<u64>,
 }
 
 /// Why a message cannot be read.
@@ -92,7 +94,7 @@ impl Message {
                 put_bytes(heartbeat.name.as_bytes(), &mut out);
                 put_number(heartbeat.lag_ms, &mut out);
                 put_number(heartbeat.outbox, &mut out);
-                put_optional(heartbeat.epoch, &mut out);
+                put_epoch(heartbeat, &mut out);
             }
             Body::Operations(operations) => {
                 out.push(1);
@@ -122,12 +124,12 @@ impl Message {
             _ => return Err(Unreadable::Garbage("nothing begins so")),
         };
         let body = match from.byte()? {
-            0 => Body::Heartbeat(Heartbeat {
-                name: from.text(NAME_BYTES_MAX)?.to_owned(),
-                lag_ms: from.number()?,
-                outbox: from.number()?,
-                epoch: from.optional()?,
-            }),
+            0 => {
+                let name = from.text(NAME_BYTES_MAX)?.to_owned();
+                let (lag_ms, outbox) = (from.number()?, from.number()?);
+                let (epoch, behind) = from.epoch()?;
+                Body::Heartbeat(Heartbeat { name, lag_ms, outbox, epoch, behind })
+            }
             1 => {
                 let count = from.count(OPERATIONS_MAX)?;
                 Body::Operations((0..count).map(|_| operation(&mut from)).collect::<Read<_>>()?)
@@ -272,6 +274,18 @@ fn put_optional(number: Option<u64>, out: &mut Vec<u8>) {
     }
 }
 
+/// 0: none, 1: one, 2: one that begins behind a certain message.
+fn put_epoch(heartbeat: &Heartbeat, out: &mut Vec<u8>) {
+    match (heartbeat.epoch, heartbeat.behind) {
+        (Some(epoch), Some(behind)) => {
+            out.push(2);
+            out.extend_from_slice(&epoch.to_le_bytes());
+            put_number(behind, out);
+        }
+        (epoch, _) => put_optional(epoch, out),
+    }
+}
+
 /// What was not read yet.
 struct Reader<'b>(&'b [u8]);
 
@@ -325,6 +339,15 @@ impl<'b> Reader<'b> {
     fn optional(&mut self) -> Read<Option<u64>> {
         Ok(if self.byte()? == 0 { None } else { Some(self.fixed()?) })
     }
+
+    fn epoch(&mut self) -> Read<(Option<u64>, Option<u64>)> {
+        Ok(match self.byte()? {
+            0 => (None, None),
+            1 => (Some(self.fixed()?), None),
+            2 => (Some(self.fixed()?), Some(self.number()?)),
+            _ => return Err(Unreadable::Garbage("a history does not begin so")),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -376,7 +399,14 @@ mod tests {
         let body = if random.bool() {
             let epoch = random.bool().then(|| random.u64(..));
             let name = "web-7".to_owned();
-            Body::Heartbeat(Heartbeat { name, lag_ms: random.u64(..), outbox: random.u64(..5), epoch })
+            let behind = epoch.filter(|_| random.bool()).map(|_| random.u64(..));
+            Body::Heartbeat(Heartbeat {
+                name,
+                lag_ms: random.u64(..),
+                outbox: random.u64(..5),
+                epoch,
+                behind,
+            })
         } else {
             Body::Operations((0..random.usize(..20)).map(|_| any_operation(random)).collect())
         };

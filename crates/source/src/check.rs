@@ -109,7 +109,7 @@ pub(crate) fn publication_of(server: &ServerDef) -> Result<&str, Error> {
 }
 
 /// Whether it decodes its log, and for us. Returns its version.
-fn check_server(connection: &mut Connection, server: &ServerDef) -> Result<i32, Error> {
+pub(crate) fn check_server(connection: &mut Connection, server: &ServerDef) -> Result<i32, Error> {
     let rows = connection.query(
         "SELECT current_setting('wal_level'), current_setting('server_version_num'),
                 (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user), current_user",

@@ -6,7 +6,7 @@ use engine::SqlError;
 
 /// An error of a source: PostgreSQL's, the network's, or ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Error {
+pub struct Error {
     /// SQLSTATE.
     pub(crate) state: String,
     pub(crate) message: String,

@@ -22,6 +22,7 @@ mod gate;
 mod limits;
 mod login;
 mod mariadb;
+pub mod messages;
 mod mirror;
 mod pgoutput;
 mod plan;
@@ -47,6 +48,8 @@ use std::time::Duration;
 use engine::{Behind, Engine, Lag, LagVerdict, SourceColumn, SourceFacts, SourceNote, SourceRows, SqlError};
 use store::definition::{MaterializedDef, Mode, ServerDef, TableDef, Wrapper};
 use store::{Catalog, Table};
+
+pub use error::Error;
 
 use ::forward::{Forwards, Hub, keeps_answers};
 use apply::Applier;

@@ -159,3 +159,9 @@ pub(crate) const PREPARED_MAX: usize = 256;
 
 /// A MariaDB that said nothing for so many times `max_lag` is lost: it gives a sign each second.
 pub(crate) const SILENCE: u32 = 2;
+
+/// How long a message may take to be in the log: who sent it says so to his clients, or sends it once more.
+pub(crate) const MESSAGE_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the slot that keeps a bus's messages may take to be moved on: the source reads its log for that.
+pub(crate) const KEEPER_WAIT: Duration = Duration::from_mins(1);

@@ -20,7 +20,7 @@ use crate::wire::{COPY_BOTH, Connection, ERROR, error_of, row_of};
 const COPIES_SLOTS: i32 = 170_000;
 
 /// The column of a slot's state, which versions before 13 do not have.
-const STATUS: &str = "to_jsonb(s) ->> 'wal_status'";
+pub(crate) const STATUS: &str = "to_jsonb(s) ->> 'wal_status'";
 
 /// Classes of SQLSTATE that say what is wrong with something in the log: data, a feature, a name, an internal error.
 /// All others (resources, an operator, input and output) may be over the next time.
@@ -184,9 +184,16 @@ impl Begin<'_> {
     }
 }
 
-/// Says in `sqlcached_sources` for which transactions a slot waits that is being made. Locks tell them to everybody;
-/// a prepared one has no process.
+/// Says in `sqlcached_sources` for which transactions a slot waits that is being made.
 pub(crate) fn say_wait(beside: &mut Connection, state: &SourceState) -> Result<(), Error> {
+    if let Some(said) = wait_of_slot(beside)? {
+        state.update(|facts| facts.last_error = Some(said));
+    }
+    Ok(())
+}
+
+/// For which transactions a slot waits that is being made. Locks tell them to everybody; a prepared one has no process.
+pub(crate) fn wait_of_slot(beside: &mut Connection) -> Result<Option<String>, Error> {
     let rows = beside.query(
         "SELECT string_agg(what, ', ') FROM (
              SELECT coalesce('prepared transaction ' || quote_literal(p.gid), 'that of process ' || l.pid) AS what
@@ -194,10 +201,8 @@ pub(crate) fn say_wait(beside: &mut Connection, state: &SourceState) -> Result<(
              WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
              ORDER BY age(l.transactionid) DESC LIMIT 3) oldest",
     )?;
-    let Some(all) = rows.into_iter().next().and_then(|row| row.into_iter().next()?) else { return Ok(()) };
-    let said = format!("a slot waits for transactions that are open at the source: {all}");
-    state.update(|facts| facts.last_error = Some(said));
-    Ok(())
+    let all = rows.into_iter().next().and_then(|row| row.into_iter().next()?);
+    Ok(all.map(|all| format!("a slot waits for transactions that are open at the source: {all}")))
 }
 
 /// What stays the same until the source recovers from a crash: it keeps its counters over a clean stop, and begins to
@@ -242,7 +247,7 @@ pub(crate) fn remove(server: &ServerDef, engine: &Engine) {
 }
 
 /// Removes a slot whose stream has ended.
-fn drop_slot(beside: &mut Connection, slot: &str) -> Result<(), Error> {
+pub(crate) fn drop_slot(beside: &mut Connection, slot: &str) -> Result<(), Error> {
     let free = format!(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = {}",
         literal(slot)
@@ -298,7 +303,7 @@ fn version_of(beside: &mut Connection) -> Result<i32, Error> {
     version.ok_or_else(|| Error::connection("the source does not tell its version"))
 }
 
-fn of_slot(error: Error) -> Error {
+pub(crate) fn of_slot(error: Error) -> Error {
     match error.state.as_str() {
         "53400" => error.with_hint("raise max_replication_slots on the source"),
         "53300" => error.with_hint("raise max_wal_senders on the source"),

@@ -147,8 +147,17 @@ impl Connection {
 
     /// The rows that a query gives, as text.
     pub(crate) fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        self.query_within(sql, ANSWER_TIMEOUT)
+    }
+
+    /// The same, if all of them come within this time.
+    pub(crate) fn query_within(
+        &mut self,
+        sql: &str,
+        wait: Duration,
+    ) -> Result<Vec<Vec<Option<String>>>, Error> {
         self.ask(sql)?;
-        let until = now() + ANSWER_TIMEOUT;
+        let until = now() + wait;
         let mut rows = Vec::new();
         loop {
             let frame = match self.answer(until) {

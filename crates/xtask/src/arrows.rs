@@ -31,7 +31,7 @@ const RULES: &[Rule] = &[
     ("server", &["engine", "forward", "memcache", "postgres", "store"], false),
     ("forward", &["engine", "inspect", "postgres", "sqltext", "store"], false),
     ("source", &["engine", "forward", "inspect", "postgres", "store"], false),
-    ("cluster", &["engine", "store"], false),
+    ("cluster", &["engine", "source", "store"], false),
     ("sqlcached", &["server", "source", "cluster", "engine", "forward", "store", "sqlcached-client"], false),
     (
         "sqlcached-bench",

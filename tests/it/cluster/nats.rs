@@ -19,6 +19,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 pub(super) struct Nats {
     child: Child,
     pub(super) port: u16,
+    /// The address where it listens.
+    host: String,
     /// It goes with the server.
     _folder: Folder,
     flags: Vec<String>,
@@ -33,12 +35,32 @@ impl Nats {
 
     /// With these flags only.
     pub(super) fn start_in(folder: Folder, flags: &[&str]) -> Self {
+        Self::start_at("127.0.0.1", free_port(), folder, flags)
+    }
+
+    fn start_at(host: &str, port: u16, folder: Folder, flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let port = free_port();
-        let child = spawn(port, &flags);
-        let own = Self { child, port, _folder: folder, flags };
+        let child = spawn(host, port, &flags);
+        let own = Self { child, port, host: host.to_owned(), _folder: folder, flags };
         own.wait();
         own
+    }
+
+    /// One of several that keep each message together, each on a machine of its own with this address. It is started
+    /// there.
+    pub(super) fn one_of(hosts: &[String], at: usize) -> Self {
+        const PORTS: (u16, u16) = (4222, 6222);
+        let route = |host: &String| format!("nats://{host}:{}", PORTS.1);
+        let (own, all) = (route(&hosts[at]), hosts.iter().map(route).collect::<Vec<_>>().join(","));
+        let (folder, name) = (Folder::new(), format!("n{at}"));
+        let stored = folder.0.to_str().unwrap().to_owned();
+        let flags = ["-js", "-sd", &stored, "-n", &name, "--cluster_name", "machines", "--cluster", &own];
+        Self::start_at(
+            &hosts[at],
+            PORTS.0,
+            folder,
+            &[&flags[..], &["--routes", &all, "--no_advertise"]].concat(),
+        )
     }
 
     /// Three that keep each message together.
@@ -54,11 +76,11 @@ impl Nats {
     }
 
     fn wait(&self) {
-        until("NATS answers", || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+        until("NATS answers", || TcpStream::connect((&*self.host, self.port)).is_ok());
     }
 
     pub(super) fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://{}:{}", self.host, self.port)
     }
 
     pub(super) fn kill(&mut self) {
@@ -76,13 +98,13 @@ impl Nats {
     }
 
     pub(super) fn start_again(&mut self) {
-        self.child = spawn(self.port, &self.flags);
+        self.child = spawn(&self.host, self.port, &self.flags);
         self.wait();
     }
 
     /// Publishes something, and returns what is answered, if that is asked for; nothing, if nobody answers.
     pub(super) fn publish(&self, subject: &str, payload: &[u8], answered: bool) -> String {
-        let Ok(socket) = TcpStream::connect(("127.0.0.1", self.port)) else { return String::new() };
+        let Ok(socket) = TcpStream::connect((&*self.host, self.port)) else { return String::new() };
         socket.set_read_timeout(Some(ANSWER)).unwrap();
         let mut from = BufReader::new(socket.try_clone().unwrap());
         let mut to = &socket;
@@ -159,9 +181,9 @@ impl Drop for Nats {
     }
 }
 
-fn spawn(port: u16, flags: &Vec<String>) -> Child {
+fn spawn(host: &str, port: u16, flags: &Vec<String>) -> Child {
     assert!(Path::new(PROGRAM).exists(), "{PROGRAM} is missing: cargo xtask ci tools installs it");
     let mut command = Command::new(PROGRAM);
-    command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(flags);
+    command.args(["-a", host, "-p", &port.to_string()]).args(flags);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }

@@ -4,21 +4,58 @@
 mod faults;
 mod ledger;
 mod link;
+mod network;
+mod postgres;
 
 use std::thread;
 use std::time::Duration;
 
 use super::nats::Nats;
 use crate::seed;
-use faults::{Fault, Machines};
+use faults::OnNats;
 use ledger::{Ledger, STRIPES};
 use link::Link;
+use network::OnNetwork;
+use postgres::OnPostgreSql;
 
 /// Keys of a stripe are sent together.
 const STRIPE: usize = 200;
 const CACHES: usize = 3;
 /// Two that invalidate, so that there is always one under way.
 const WRITERS: usize = 2;
+
+/// The bus and the caches, and what may happen to them.
+trait Machines {
+    fn sockets(&self) -> Vec<std::path::PathBuf>;
+
+    /// Has the next fault come, and waits until all caches hear the bus again.
+    fn fail(&mut self, ledger: &Ledger, random: &mut fastrand::Rng);
+
+    /// How many have come.
+    fn faults(&self) -> usize;
+
+    fn summary(&self) -> String;
+}
+
+/// Kinds of faults in an order by chance, each once before one comes again.
+struct Kinds<F: 'static> {
+    all: &'static [F],
+    left: Vec<F>,
+}
+
+impl<F: Copy> Kinds<F> {
+    fn of(all: &'static [F]) -> Self {
+        Self { all, left: Vec::new() }
+    }
+
+    fn next(&mut self, random: &mut fastrand::Rng) -> F {
+        if self.left.is_empty() {
+            self.left = self.all.to_vec();
+            random.shuffle(&mut self.left);
+        }
+        self.left.pop().expect("there are some")
+    }
+}
 
 /// Invalidates all keys of a stripe in some cache, and writes down what was acknowledged.
 fn write(ledger: &Ledger, sockets: &[std::path::PathBuf], mut random: fastrand::Rng) {
@@ -98,11 +135,10 @@ fn guarded(ledger: &Ledger, what: impl FnOnce()) {
 }
 
 /// So many invalidations, and each kind of fault so often.
-fn soak(servers: Vec<Nats>, invalidations: usize, faults: usize) {
+fn soak(mut machines: impl Machines, invalidations: usize, faults: usize) {
     let seed = seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let ledger = Ledger::default();
-    let mut machines = Machines::start(servers, CACHES);
     let sockets = machines.sockets();
     thread::scope(|scope| {
         let (ledger, sockets) = (&ledger, &sockets);
@@ -116,14 +152,8 @@ fn soak(servers: Vec<Nats>, invalidations: usize, faults: usize) {
             scope.spawn(move || guarded(ledger, || check(ledger, cache, socket)));
         }
         let _over = ledger.over_at_panic();
-        let mut kinds: Vec<Fault> = Vec::new();
         while !ledger.is_over() && (ledger.acknowledged() < invalidations || machines.faults() < faults) {
-            if kinds.is_empty() {
-                kinds = Fault::all().to_vec();
-                random.shuffle(&mut kinds);
-            }
-            let Some(fault) = kinds.pop() else { break };
-            machines.fail(fault, ledger, &mut random);
+            machines.fail(ledger, &mut random);
         }
         ledger.end();
     });
@@ -138,10 +168,24 @@ fn told(usual: usize) -> usize {
 
 #[test]
 fn nothing_acknowledged_is_missing() {
-    soak(vec![Nats::start(&[])], told(20_000), 5);
+    soak(OnNats::start(vec![Nats::start(&[])], CACHES), told(20_000), 5);
 }
 
 #[test]
 fn nothing_acknowledged_is_missing_on_three_servers() {
-    soak(Nats::three().into(), told(20_000), 5);
+    soak(OnNats::start(Nats::three().into(), CACHES), told(20_000), 5);
+}
+
+#[test]
+fn nothing_acknowledged_is_missing_on_postgresql() {
+    soak(OnPostgreSql::start(CACHES), told(20_000), 6);
+}
+
+/// Each server and each cache on a machine of its own, on a network that fails.
+#[test]
+fn nothing_acknowledged_is_missing_on_a_network_that_fails() {
+    match OnNetwork::start(CACHES) {
+        Some(machines) => soak(machines, told(20_000), 10),
+        None => crate::skipped("network namespaces need root"),
+    }
 }

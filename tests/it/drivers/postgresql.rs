@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::daemon::{Folder, free_port, run};
+use crate::daemon::{Folder, free_port, run, signal};
 use crate::drivers::place::Place;
 
 /// Where Debian puts the programs that are not on the search path.
@@ -112,6 +112,62 @@ impl PostgreSql {
     pub(crate) fn stop(&mut self) {
         let _ = Command::new("kill").args(["-s", "QUIT", &self.child.id().to_string()]).status();
         let _ = self.child.wait();
+    }
+
+    /// Its processes, the first of them first.
+    fn processes(&self) -> Vec<u32> {
+        let own = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
+        let children = children.split_whitespace().map(|number| number.parse().unwrap());
+        std::iter::once(own).chain(children).collect()
+    }
+
+    /// Sends all of its processes a signal.
+    pub(crate) fn signal_all(&self, name: &str) {
+        // The first of them makes no more once it is stopped, so the others are looked for then. Some may end
+        // meanwhile.
+        signal(self.child.id(), name);
+        for process in self.processes() {
+            let _ended = run(Command::new("kill").args(["-s", name, &process.to_string()]));
+        }
+    }
+
+    /// Kills all of its processes, as a machine that loses its power does.
+    pub(crate) fn kill_all(&mut self) {
+        // It makes no more of them meanwhile.
+        signal(self.child.id(), "STOP");
+        let processes = self.processes();
+        for process in &processes {
+            // Those whose first process is gone end by themselves.
+            let _ended = run(Command::new("kill").args(["-s", "KILL", &process.to_string()]));
+        }
+        self.child.wait().unwrap();
+        let end = Instant::now() + PATIENCE;
+        while processes.iter().any(|own| Path::new(&format!("/proc/{own}/exe")).exists()) {
+            assert!(Instant::now() < end, "PostgreSQL is still there");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Puts a copy of its files aside. It is stopped meanwhile.
+    pub(crate) fn copy_files(&mut self) {
+        self.stop_cleanly();
+        self.move_files("data", "copy");
+        self.start_again();
+    }
+
+    /// Puts the copy in the place of its files.
+    pub(crate) fn restore_files(&mut self) {
+        self.stop();
+        std::fs::remove_dir_all(self.folder.0.join("data")).unwrap();
+        self.move_files("copy", "data");
+        self.start_again();
+    }
+
+    fn move_files(&self, from: &str, to: &str) {
+        let path = |name: &str| self.folder.0.join(name);
+        let copied = run(Command::new("cp").arg("-a").arg(path(from)).arg(path(to)));
+        assert_eq!(copied.0, Some(0), "{}", copied.2);
     }
 
     /// Ends it as an administrator does: all is written, and those who stream have all of it.

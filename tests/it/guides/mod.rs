@@ -450,6 +450,12 @@ fn three_caches_in_ten_minutes() {
     follow("cluster.md", 9);
 }
 
+/// It prepares the database, starts two caches, and ends them.
+#[test]
+fn two_caches_on_your_postgresql() {
+    follow("cluster-postgresql.md", 8);
+}
+
 #[test]
 fn in_front_of_django_s_database() {
     follow("forwarding.md", 5);

@@ -9,37 +9,17 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 use store::definition::ServerDef;
 
+use crate::carrier::Failure;
 use crate::limits::{CONNECT_TIMEOUT, DUPLICATES, PUBLISH_WAIT, STREAM_AGE, STREAM_BYTES, WAITING_MESSAGES};
 
 /// The first version whose behaviour is known.
 const VERSION: (u32, u32) = (2, 14);
 
-/// Why a bus cannot be used.
-#[derive(Debug)]
-pub(super) struct Failure(String);
-
-impl Failure {
-    pub(super) fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
-    }
-
-    /// Something that was asked of NATS.
-    pub(super) fn of(what: &str, error: &dyn fmt::Display) -> Self {
-        Self(format!("{what}: {error}"))
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// The stream's name where none is said.
 const STREAM: &str = "sqlcached";
 
 /// A bus that is there.
-pub(super) struct Link {
+pub(crate) struct Connected {
     pub(super) client: Client,
     pub(super) context: Context,
     pub(super) stream: jetstream::stream::Stream,
@@ -47,7 +27,7 @@ pub(super) struct Link {
     pub(super) subject: String,
 }
 
-impl Link {
+impl Connected {
     pub(super) async fn to(server: &ServerDef) -> Result<Self, Failure> {
         let client = connect(server).await?;
         check_version(&client.server_info().version)?;
@@ -86,18 +66,18 @@ async fn connect(server: &ServerDef) -> Result<Client, Failure> {
         let name = &server.name;
         match (error.kind(), user) {
             (ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication, Some(user)) => {
-                Failure(format!(
+                Failure::new(format!(
                     "NATS refuses the user \"{user}\": ALTER USER MAPPING FOR PUBLIC SERVER {name} OPTIONS (SET user \
                      '...', SET password '...')"
                 ))
             }
-            (ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication, None) => Failure(format!(
+            (ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication, None) => Failure::new(format!(
                 "NATS wants a user: CREATE USER MAPPING FOR PUBLIC SERVER {name} OPTIONS (user '...', password '...')"
             )),
-            _ if error.kind() == ConnectErrorKind::Tls || error.to_string().contains("certificate") => Failure(format!(
+            _ if error.kind() == ConnectErrorKind::Tls || error.to_string().contains("certificate") => Failure::new(format!(
                 "TLS to NATS fails: {error}; sslrootcert names the file of the authority that signed its certificate"
             )),
-            _ => Failure(format!("no server of the bus can be reached: {error}")),
+            _ => Failure::new(format!("no server of the bus can be reached: {error}")),
         }
     })
 }
@@ -109,7 +89,7 @@ fn check_version(version: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let (major, minor) = VERSION;
-    Err(Failure(format!("the NATS server is version {version}; install {major}.{minor} or later")))
+    Err(Failure::new(format!("the NATS server is version {version}; install {major}.{minor} or later")))
 }
 
 fn config(server: &ServerDef, name: &str, subject: &str) -> Config {
@@ -143,7 +123,7 @@ fn check_stream(found: &Config, subject: &str) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure(format!(
+    Err(Failure::new(format!(
         "the stream \"{name}\" {wrong}; remove it (nats stream rm {name}), or name another one by the option stream"
     )))
 }
@@ -160,7 +140,7 @@ fn no_stream(name: &str, error: &dyn fmt::Display) -> Failure {
     } else {
         ""
     };
-    Failure(format!("the stream \"{name}\" cannot be had: {error}{advice}"))
+    Failure::new(format!("the stream \"{name}\" cannot be had: {error}{advice}"))
 }
 
 #[cfg(test)]

@@ -1,185 +1,101 @@
-//! Buses of NATS: a thread for each that a table names, with a runtime of its own, and one that ends the trust in its
-//! rows in time.
+//! NATS JetStream as the carrier: a stream in files, and a push consumer without acknowledgements.
 
 mod connect;
-mod drive;
-mod guard;
-mod noted;
 
+use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use engine::{Bus, Engine};
-use store::Table;
+use async_nats::Message;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
+use bytes::Bytes;
+use engine::Bus;
+use futures_util::StreamExt;
 use store::definition::ServerDef;
 
-use crate::limits::{IDLE_INTERVAL, MAX_LAG, MAX_LAG_MIN, SUPERVISE_INTERVAL};
-use drive::Driver;
-use guard::Guard;
+use crate::broken::Origin;
+use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link};
+use crate::follow::Numbered;
+use crate::limits::{IDLE_HEARTBEAT, SILENCE_NS};
+use crate::member::{Flight, Stored};
+use connect::Connected;
 
-/// All buses. They end when this is dropped, after what is in their outboxes was sent, if that is possible.
-#[derive(Debug)]
-pub struct Buses {
-    stop: Arc<AtomicBool>,
-    supervisor: Option<JoinHandle<()>>,
+/// See the module.
+pub(crate) struct Nats(Arc<ServerDef>);
+
+impl Carrier for Nats {
+    type Link = Connected;
+
+    const NUMBERED: Numbered = Numbered::OneByOne;
+    const SILENCE_NS: u64 = SILENCE_NS;
+
+    fn new(server: &Arc<ServerDef>, _: &Arc<Bus>) -> Self {
+        Self(Arc::clone(server))
+    }
+
+    fn connect(&mut self) -> impl Future<Output = Result<Connected, Failure>> {
+        Connected::to(&self.0)
+    }
 }
 
-impl Buses {
-    /// Follows the definitions from now on: a thread for each server of the wrapper `nats` that a table names. Returns
-    /// when what others have told meanwhile is applied, or when the tables are distrusted because a bus is away.
-    ///
-    /// # Errors
-    ///
-    /// The system gives no thread.
-    pub fn start(engine: &Arc<Engine>) -> std::io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let running = adjusted(engine, Vec::new());
-        for own in &running {
-            // Acquire: pairs with the Release of its thread, so that what it did to the rows came before.
-            while !own.ready.load(Ordering::Acquire) && own.is_alive() {
-                thread::sleep(SUPERVISE_INTERVAL);
+impl Link for Connected {
+    type Delivery = push::Messages;
+
+    /// NATS names none: a stream that lost everything has its name and age of before.
+    fn origin(&self) -> Origin {
+        Origin::default()
+    }
+
+    fn publish(&self, flight: &Flight) -> Answering {
+        let message = PublishMessage::build().payload(flight.bytes.to_vec().into()).message_id(&flight.name);
+        let message = match flight.behind {
+            Some(last) => message.expected_last_sequence(last),
+            None => message,
+        };
+        let (context, subject) = (self.context.clone(), self.subject.clone());
+        Box::pin(async move {
+            let answer = match context.send_publish(subject, message).await {
+                Ok(answer) => answer.await,
+                Err(error) => Err(error),
+            };
+            match answer {
+                Ok(stored) if stored.duplicate => Ok(Answer::Known(stored.sequence)),
+                Ok(stored) => Ok(Answer::Stored(Stored::at(stored.sequence))),
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(Answer::Refused),
+                Err(error) => Err(Failure::of("the bus does not acknowledge", &error)),
             }
-        }
-        let (own, engine) = (Arc::clone(&stop), Arc::clone(engine));
-        let supervisor =
-            thread::Builder::new().name("buses".into()).spawn(move || supervise(&engine, running, &own))?;
-        Ok(Self { stop, supervisor: Some(supervisor) })
+        })
+    }
+
+    /// A stream whose first messages expired begins with the first that is left: the follower sees that.
+    async fn deliver(&mut self, from: u64) -> Result<Begun<push::Messages>, Failure> {
+        let config = push::Config {
+            deliver_subject: self.client.new_inbox(),
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::None,
+            flow_control: true,
+            idle_heartbeat: IDLE_HEARTBEAT,
+            memory_storage: true,
+            num_replicas: 1,
+            ..push::Config::default()
+        };
+        let failed = |error: &dyn std::fmt::Display| Failure::of("the stream is not delivered", error);
+        let consumer = self.stream.create_consumer(config).await.map_err(|error| failed(&error))?;
+        consumer.messages().await.map(Begun::Delivers).map_err(|error| failed(&error))
     }
 }
 
-impl Drop for Buses {
-    fn drop(&mut self) {
-        // Relaxed: the flag carries no data.
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(supervisor) = self.supervisor.take() {
-            supervisor.thread().unpark();
-            let _panicked = supervisor.join();
-        }
-    }
-}
+impl Delivery for push::Messages {
+    type Bytes = Bytes;
 
-/// How old what others told may be when it is applied.
-fn max_lag(server: &ServerDef) -> Duration {
-    let said = server.option("max_lag").and_then(|text| store::definition::parse_span(text).ok().flatten());
-    said.map_or(MAX_LAG, Duration::from_millis).max(MAX_LAG_MIN)
-}
-
-/// A bus's threads: one that guards its rows, and has another one speak with NATS.
-struct Running {
-    server: Arc<ServerDef>,
-    bus: Arc<Bus>,
-    stop: Arc<AtomicBool>,
-    ready: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Running {
-    fn start(engine: &Arc<Engine>, server: &Arc<ServerDef>) -> Self {
-        let bus = engine.buses.named(&server.name, engine.store().clock());
-        let (stop, ready) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let own =
-            (Arc::clone(engine), Arc::clone(server), Arc::clone(&bus), Arc::clone(&stop), Arc::clone(&ready));
-        let spawned = thread::Builder::new().name(format!("lag-{}", server.id)).spawn(move || {
-            let (engine, server, bus, stop, ready) = own;
-            live(&engine, &server, &bus, (&stop, &ready));
-        });
-        let thread = spawned
-            .inspect_err(|error| tracing::error!(bus = %server.name, %error, "a bus has no thread"))
-            .ok();
-        Self { server: Arc::clone(server), bus, stop, ready, thread }
+    async fn next(&mut self) -> Result<Delivered<Bytes>, Failure> {
+        let message = StreamExt::next(self).await;
+        let message = message.ok_or_else(|| Failure::new("the connection was closed"))?;
+        let message = message.map_err(|error| Failure::of("the stream is not heard", &error))?;
+        let info = message.info().map_err(|error| Failure::of("a message has no number", &error))?;
+        let sequence = info.stream_sequence;
+        let Message { payload, .. } = message.message;
+        Ok(Delivered { message: Some((sequence, payload)), passed: sequence })
     }
-
-    fn is_alive(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-    }
-
-    /// Says that it is to end, and waits until it has. `gone`: no table names it any more.
-    fn end(mut self, engine: &Engine, gone: bool) {
-        self.bus.set_stopping(true);
-        // Relaxed: the flag carries no data.
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
-        self.bus.set_stopping(false);
-        if gone {
-            engine.buses.remove(&self.bus);
-        }
-    }
-}
-
-/// The life of a bus's threads.
-fn live(
-    engine: &Arc<Engine>,
-    server: &Arc<ServerDef>,
-    bus: &Arc<Bus>,
-    (stop, ready): (&Arc<AtomicBool>, &Arc<AtomicBool>),
-) {
-    let guard = Guard::new(engine, bus, max_lag(server), ready);
-    let own = (Arc::clone(engine), Arc::clone(server), Arc::clone(bus), Arc::clone(stop), Arc::clone(ready));
-    let spawned = thread::Builder::new().name(format!("bus-{}", server.id)).spawn(move || {
-        let (engine, server, bus, stop, ready) = own;
-        speak(&engine, &server, &bus, (&stop, &ready));
-    });
-    match spawned {
-        Ok(thread) => guard.run(|| thread.is_finished()),
-        Err(error) => tracing::error!(bus = %server.name, %error, "a bus has no thread"),
-    }
-}
-
-/// Speaks with NATS until it is to stop.
-fn speak(
-    engine: &Arc<Engine>,
-    server: &Arc<ServerDef>,
-    bus: &Arc<Bus>,
-    flags: (&Arc<AtomicBool>, &Arc<AtomicBool>),
-) {
-    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => {
-            runtime.block_on(Driver::new(engine, server, bus, flags).run());
-            // A name that is being looked up ends when it does; nobody waits for it.
-            runtime.shutdown_background();
-        }
-        Err(error) => tracing::error!(bus = %server.name, %error, "a bus has no runtime"),
-    }
-}
-
-fn supervise(engine: &Arc<Engine>, mut running: Vec<Running>, stop: &AtomicBool) {
-    // Relaxed: the flag carries no data.
-    while !stop.load(Ordering::Relaxed) {
-        running = adjusted(engine, running);
-        // Who ends it wakes it up.
-        thread::park_timeout(if running.is_empty() { IDLE_INTERVAL } else { SUPERVISE_INTERVAL });
-    }
-    for own in running {
-        own.end(engine, false);
-    }
-}
-
-/// Ends the buses whose definition is another one now, and starts those that are new.
-fn adjusted(engine: &Arc<Engine>, running: Vec<Running>) -> Vec<Running> {
-    let catalog = engine.store().catalog();
-    if running.is_empty() && !catalog.has_told() {
-        return running;
-    }
-    let used = |server: &&Arc<ServerDef>| {
-        let names = |name: &String| name.eq_ignore_ascii_case(&server.name);
-        let hears = |table: &Arc<Table>| table.def().options.bus.as_ref().is_some_and(names);
-        !server.wrapper.is_source() && catalog.tables().any(hears)
-    };
-    let wanted: Vec<_> = catalog.servers().iter().filter(used).collect();
-    let stays = |own: &Running| own.is_alive() && wanted.iter().any(|server| *own.server == ***server);
-    let (mut kept, ended): (Vec<_>, Vec<_>) = running.into_iter().partition(stays);
-    for own in ended {
-        let gone = !wanted.iter().any(|server| server.name == own.server.name);
-        own.end(engine, gone);
-    }
-    for server in wanted {
-        if !kept.iter().any(|own| own.server.name == server.name) {
-            kept.push(Running::start(engine, server));
-        }
-    }
-    kept
 }

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use engine::{Operation, Outbox};
 
 use super::{MAX_LAG_NS, Mistake};
+use crate::broken::Origin;
 use crate::chain::Noted;
+use crate::follow::Numbered;
 use crate::member::Member;
 
 /// See the module.
@@ -15,7 +17,7 @@ pub(super) struct Cache {
     /// The version of each key that it has.
     pub(super) rows: HashMap<u16, u64>,
     /// What it wrote down for the next process.
-    pub(super) noted: Option<Noted>,
+    pub(super) noted: Option<(Noted, Origin)>,
     /// The next message that the bus gives it; none: it has to join.
     pub(super) next: Option<u64>,
     /// Where the bus began to give it messages.
@@ -34,8 +36,14 @@ pub(super) struct Cache {
 
 impl Cache {
     /// All of them have one name, which nothing hangs on.
-    pub(super) fn new(node: u64, noted: Option<Noted>, now: u64, mistake: Option<Mistake>) -> Self {
-        let mut member = Member::new(node, "cache", noted);
+    pub(super) fn new(
+        node: u64,
+        numbered: Numbered,
+        noted: Option<(Noted, Origin)>,
+        now: u64,
+        mistake: Option<Mistake>,
+    ) -> Self {
+        let mut member = Member::new(node, "cache", numbered, noted.clone().unzip());
         if let Some(Mistake::LeavesOut(checks)) = mistake {
             member.omit(checks);
         }
@@ -89,6 +97,7 @@ impl Cache {
 
     /// Writes down how far it has heard.
     pub(super) fn note(&mut self) {
-        self.noted = self.member.follower().noted();
+        let origin = self.member.origin().cloned().unwrap_or_default();
+        self.noted = self.member.follower().noted().map(|noted| (noted, origin));
     }
 }

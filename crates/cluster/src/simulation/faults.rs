@@ -2,6 +2,7 @@
 
 use super::world::World;
 use super::{CUTS, SECOND_NS};
+use crate::follow::Numbered;
 
 /// A fault comes about once in so many steps; some twice as seldom.
 const SELDOM: u32 = 400;
@@ -22,6 +23,10 @@ impl World {
         if self.chance(SELDOM) {
             self.stream.expire(1_000_000);
             self.count("expired");
+            // A connection to a database has its part of the log, or is ended.
+            if self.numbered == Numbered::ByPlaces {
+                self.end_deliveries();
+            }
         }
         if self.chance(SELDOM * 2) {
             let lost = self.stream.empty();
@@ -34,7 +39,7 @@ impl World {
             self.lose(&lost, "cut");
             self.end_deliveries();
         }
-        if self.chance(SELDOM * 2) {
+        if self.numbered == Numbered::OneByOne && self.chance(SELDOM * 2) {
             // Who has heard one of them may miss the other.
             let swapped = self.stream.swap_last();
             self.lose(&swapped, "reordered");

@@ -11,7 +11,8 @@ mod world;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::follow::check::{BEGUN, COUNTER, ENDED, GAP, HISTORY, OWN_LOST, REPLACED};
+use crate::broken::check::{BEGUN, COUNTER, ENDED, GAP, HISTORY, MOVED, OWN_LOST, REPLACED};
+use crate::follow::Numbered;
 use world::World;
 
 const STEP_NS: u64 = 50_000_000;
@@ -44,8 +45,8 @@ fn told(name: &str) -> Option<u64> {
 }
 
 /// A world after so many steps with faults.
-fn broken(seed: u64, caches: usize, steps: usize, mistake: Option<Mistake>) -> World {
-    let mut world = World::new(seed, caches, mistake);
+fn broken(seed: u64, numbered: Numbered, caches: usize, steps: usize, mistake: Option<Mistake>) -> World {
+    let mut world = World::new(seed, numbered, caches, mistake);
     for _ in 0..steps {
         world.step(true);
         if world.violation.is_some() {
@@ -75,20 +76,20 @@ fn heal(world: &mut World) {
     assert!(world.noted().all(|noted| noted.seen.sequence <= end), "it has heard more than there is");
 }
 
-fn run(seed: u64, caches: usize, steps: usize) -> World {
-    let mut world = broken(seed, caches, steps, None);
+fn run(seed: u64, numbered: Numbered, caches: usize, steps: usize) -> World {
+    let mut world = broken(seed, numbered, caches, steps, None);
     assert_eq!(world.violation, None, "SEED={seed}");
     heal(&mut world);
     assert_eq!(world.violation, None, "SEED={seed}");
     world
 }
 
-#[test]
-fn fresh_caches_have_heard_all_that_was_acknowledged() {
+/// Many worlds. Returns which breaks were found.
+fn many_worlds(numbered: Numbered) -> HashMap<String, u64> {
     let seed = seed();
     let (mut checks, mut faults, mut breaks) = (0, HashMap::new(), HashMap::new());
     for round in 0..told("ROUNDS").unwrap_or(6) {
-        let world = run(seed.wrapping_add(round), 5, 2_500);
+        let world = run(seed.wrapping_add(round), numbered, 5, 2_500);
         checks += world.checks;
         for (fault, count) in world.faults {
             *faults.entry(fault).or_insert(0) += count;
@@ -101,7 +102,20 @@ fn fresh_caches_have_heard_all_that_was_acknowledged() {
     assert!(checks > 100_000, "{checks}");
     // The others are too seldom to be there in each run.
     assert!(faults.values().sum::<u64>() > 200, "{faults:?}");
+    breaks
+}
+
+#[test]
+fn fresh_caches_have_heard_all_that_was_acknowledged() {
+    let breaks = many_worlds(Numbered::OneByOne);
     assert!(["Gap", "Ended", "History", "Begun"].iter().all(|kind| breaks.contains_key(*kind)), "{breaks:?}");
+}
+
+/// The same where the messages are in the log of a database.
+#[test]
+fn fresh_caches_have_heard_all_that_was_acknowledged_in_a_log() {
+    let breaks = many_worlds(Numbered::ByPlaces);
+    assert!(["Gap", "Moved", "Begun"].iter().all(|kind| breaks.contains_key(*kind)), "{breaks:?}");
 }
 
 /// Who makes one of these mistakes breaks the promise in some world. Of the checks some stand for one another: what one
@@ -119,7 +133,26 @@ fn mistakes_are_found() {
         (Mistake::LeavesOut(ENDED | HISTORY), 40),
         (Mistake::LeavesOut(COUNTER | OWN_LOST | HISTORY | ENDED | BEGUN), 2),
     ] {
-        let finds = |seed: &u64| broken(*seed, 5, 2_000, Some(mistake)).violation.is_some();
+        let finds =
+            |seed: &u64| broken(*seed, Numbered::OneByOne, 5, 2_000, Some(mistake)).violation.is_some();
+        let found = (first..first + 300).find(finds);
+        println!("{mistake:?}: found in world {found:?}");
+        assert!(found.is_some(), "{mistake:?} is not found");
+    }
+}
+
+/// The same in a log, whose places say less: other checks find what is missing.
+#[test]
+fn mistakes_are_found_in_a_log() {
+    for (mistake, first) in [
+        (Mistake::TrustsAfterBreaks, 1),
+        (Mistake::AnswersAtOnce, 1),
+        (Mistake::KeepsWholeTables, 1),
+        (Mistake::LeavesOut(REPLACED | ENDED | COUNTER | OWN_LOST | HISTORY | BEGUN), 1),
+        (Mistake::LeavesOut(MOVED | REPLACED | ENDED | COUNTER | OWN_LOST | HISTORY | BEGUN), 1),
+    ] {
+        let finds =
+            |seed: &u64| broken(*seed, Numbered::ByPlaces, 5, 2_000, Some(mistake)).violation.is_some();
         let found = (first..first + 300).find(finds);
         println!("{mistake:?}: found in world {found:?}");
         assert!(found.is_some(), "{mistake:?} is not found");
@@ -128,20 +161,22 @@ fn mistakes_are_found() {
 
 #[test]
 fn without_faults_nobody_distrusts_anything() {
-    let mut world = World::new(seed(), 8, None);
-    for _ in 0..600 {
-        world.step(false);
+    for numbered in [Numbered::OneByOne, Numbered::ByPlaces] {
+        let mut world = World::new(seed(), numbered, 8, None);
+        for _ in 0..600 {
+            world.step(false);
+        }
+        // Each once: when it came.
+        let distrusts: Vec<u64> = world.caches.iter().map(|cache| cache.distrusts).collect();
+        assert!(distrusts.iter().all(|distrusts| *distrusts == 1), "{distrusts:?} {:?}", world.breaks);
+        assert!(world.checks > 10_000, "{}", world.checks);
     }
-    // Each once: when it came.
-    let distrusts: Vec<u64> = world.caches.iter().map(|cache| cache.distrusts).collect();
-    assert!(distrusts.iter().all(|distrusts| *distrusts == 1), "{distrusts:?} {:?}", world.breaks);
-    assert!(world.checks > 10_000, "{}", world.checks);
 }
 
 /// The stream has all that the way to a cache loses or repeats.
 #[test]
 fn a_bad_way_breaks_nothing() {
-    let mut world = World::new(seed(), 5, None);
+    let mut world = World::new(seed(), Numbered::OneByOne, 5, None);
     for step in 0..2_000 {
         world.step(false);
         // By then each knows the history.
@@ -160,6 +195,6 @@ fn a_bad_way_breaks_nothing() {
 #[test]
 fn hundreds_of_caches_come_to_one_history() {
     let caches = usize::try_from(told("CACHES").unwrap_or(300)).unwrap();
-    let world = run(seed(), caches, 40);
+    let world = run(seed(), Numbered::OneByOne, caches, 40);
     println!("{} messages, {} checks, {:?}", world.stream.end(), world.checks, world.faults);
 }

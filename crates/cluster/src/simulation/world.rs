@@ -9,9 +9,10 @@ use engine::{KeyChange, Operation, TableName};
 use super::cache::Cache;
 use super::stream::Stream;
 use super::{KEYS, MAX_LAG_NS, Mistake, SECOND_NS, STEP_NS};
+use crate::broken::Break;
 use crate::chain::Noted;
-use crate::follow::{Break, Heard};
-use crate::member::Joined;
+use crate::follow::{Heard, Numbered};
+use crate::member::{Joined, Stored};
 use crate::wire::Message;
 
 /// More keys than an outbox keeps of a table.
@@ -39,6 +40,7 @@ struct Acknowledged {
 pub(super) struct World {
     pub(super) random: fastrand::Rng,
     pub(super) now: u64,
+    pub(super) numbered: Numbered,
     pub(super) stream: Stream,
     pub(super) caches: Vec<Cache>,
     mistake: Option<Mistake>,
@@ -65,13 +67,14 @@ fn delete(key: u16) -> Operation {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, caches: usize, mistake: Option<Mistake>) -> Self {
+    pub(super) fn new(seed: u64, numbered: Numbered, caches: usize, mistake: Option<Mistake>) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let caches = (0..caches).map(|_| Cache::new(random.u64(1..), None, 0, mistake)).collect();
+        let caches = (0..caches).map(|_| Cache::new(random.u64(1..), numbered, None, 0, mistake)).collect();
         Self {
             random,
             now: SECOND_NS,
-            stream: Stream::default(),
+            numbered,
+            stream: Stream::new(numbered, seed),
             caches,
             mistake,
             origin: HashMap::new(),
@@ -129,11 +132,12 @@ impl World {
         let node = self.random.u64(1..);
         let (now, mistake, old) = (self.now, self.mistake, &mut self.caches[at]);
         let rows = std::mem::take(&mut old.rows);
-        let (noted, doubtful) = (old.noted.filter(|_| warm), old.doubtful_ns.map(|_| now));
-        *old = Cache::new(node, noted, now, mistake);
+        let (noted, doubtful) = (old.noted.take().filter(|_| warm), old.doubtful_ns.map(|_| now));
+        let is_warm = noted.is_some();
+        *old = Cache::new(node, self.numbered, noted, now, mistake);
         old.doubtful_ns = doubtful;
         // Rows of before whose history is known stay.
-        if noted.is_some() {
+        if is_warm {
             old.rows = rows;
         }
     }
@@ -220,7 +224,7 @@ impl World {
     }
 
     /// Sends the message that is under way. Says where it is stored; none: it was known before, or nothing came back.
-    fn publish(&mut self, at: usize, faulty: bool) -> Option<u64> {
+    fn publish(&mut self, at: usize, faulty: bool) -> Option<Stored> {
         let flight = self.caches[at].member.flight()?.clone();
         if faulty && self.chance(40) {
             if self.mistake == Some(Mistake::AnswersAtOnce) {
@@ -238,18 +242,18 @@ impl World {
         if faulty && self.chance(40) {
             return None;
         }
-        let Ok((sequence, known)) = stored else {
+        let Ok((stored, known)) = stored else {
             self.caches[at].member.refused();
             return None;
         };
         let cache = &mut self.caches[at];
-        let result = cache.member.acknowledged(&cache.outbox, (!known).then_some(sequence));
+        let result = cache.member.acknowledged(&cache.outbox, (!known).then_some(stored));
         self.acknowledge(at, &name);
         if let Err(broken) = result {
             self.break_off(at, &broken);
             return None;
         }
-        (!known).then_some(sequence)
+        (!known).then_some(stored)
     }
 
     /// The clients whose words are under way are answered.
@@ -284,6 +288,9 @@ impl World {
     }
 
     fn join(&mut self, at: usize, faulty: bool) {
+        if let Err(broken) = self.caches[at].member.meet(self.stream.origin.clone()) {
+            self.break_off(at, &broken);
+        }
         if self.caches[at].member.flight().is_some() {
             self.publish(at, faulty);
         }
@@ -292,26 +299,30 @@ impl World {
             return;
         }
         cache.member.beat(&cache.outbox, now);
-        let Some(end) = self.publish(at, faulty) else { return };
+        let Some(stored) = self.publish(at, faulty) else { return };
         let cache = &mut self.caches[at];
-        if let Joined::Anew(_) = cache.member.join(end) {
+        if let Joined::Anew(_) = cache.member.join(stored) {
             cache.noted = None;
             cache.distrust(now);
         }
         cache.from = cache.member.follower().from();
         cache.next = Some(cache.from);
+        let expected = cache.from;
+        if self.stream.is_gone(expected) {
+            self.break_off(at, &Break::Gap { expected, came: self.stream.end() });
+        }
     }
 
     fn deliver(&mut self, at: usize, faulty: bool) {
         for _ in 0..self.random.usize(1..200) {
             let Some(mut next) = self.caches[at].next else { return };
-            // Delivery begins at the first message that is left.
-            next = next.max(self.stream.expired + 1);
-            if faulty && self.chance(3_000) {
+            // A connection to a database loses nothing on the way.
+            if faulty && self.numbered == Numbered::OneByOne && self.chance(3_000) {
                 next += 1;
                 self.count("lost on the way");
             }
-            let Some(bytes) = self.stream.get(next).cloned() else { return };
+            // Delivery begins at the first message that is left.
+            let Some((next, bytes)) = self.stream.next(next) else { return };
             let again = faulty && self.chance(3_000);
             if again {
                 self.count("delivered twice");
@@ -377,6 +388,6 @@ impl World {
 
     /// How far the caches have noted that they heard.
     pub(super) fn noted(&self) -> impl Iterator<Item = Noted> {
-        self.caches.iter().filter_map(|cache| cache.noted)
+        self.caches.iter().filter_map(|cache| cache.noted.as_ref().map(|(noted, _)| *noted))
     }
 }

@@ -43,7 +43,8 @@ impl Request {
 /// The foreign server that a database names, if it can be spoken to as a client speaks.
 pub(crate) fn server_of(engine: &Engine, database: &str) -> Option<Arc<ServerDef>> {
     let catalog = engine.store().catalog();
-    let server = catalog.server(database).filter(|server| server.wrapper == Wrapper::Postgres)?;
+    let server =
+        catalog.server(database).filter(|server| server.wrapper == Wrapper::Postgres && !server.is_bus())?;
     Some(Arc::clone(server))
 }
 

@@ -29,11 +29,12 @@ use crate::slot::{Begin, give_up, is_lasting, status};
 use crate::source::Source;
 use crate::time::now;
 use crate::wire::{COPY_DATA, Connection, ERROR, error_of};
-use signs::{SIGN, report_of};
+use signs::SIGN;
+pub(crate) use signs::report_of;
 
 /// Data of the stream, and a sign of the source's own.
-const WAL_DATA: u8 = b'w';
-const KEEPALIVE: u8 = b'k';
+pub(crate) const WAL_DATA: u8 = b'w';
+pub(crate) const KEEPALIVE: u8 = b'k';
 
 /// Streams until it is to stop or something breaks. Rows here from before the slot are gone when it streams.
 pub(crate) fn run(source: &Source, applier: &mut Applier) -> Result<(), Error> {

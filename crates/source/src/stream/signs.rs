@@ -17,7 +17,7 @@ pub(super) const SIGN: &str = "sqlcached";
 const EPOCH_SECONDS: u64 = 946_684_800;
 
 /// What tells the source how far it was read, and what it may forget.
-pub(super) fn report_of(applied: u64, confirmed: u64) -> Result<BytesMut, Error> {
+pub(crate) fn report_of(applied: u64, confirmed: u64) -> Result<BytesMut, Error> {
     let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let now = since_1970.saturating_sub(Duration::from_secs(EPOCH_SECONDS)).as_micros();
     let mut body = BytesMut::with_capacity(34);

@@ -63,7 +63,7 @@ pub(super) fn check_source(core: &Core, def: &TableDef) -> Result<Vec<Note>, Sql
     check_bus(core, def)?;
     let Some(name) = &def.options.source else { return Ok(Vec::new()) };
     let server = usable(core, name)?;
-    if !server.wrapper.is_source() {
+    if server.is_bus() {
         let message = format!("server \"{name}\" is a bus, and no database");
         return Err(SqlError::new(state::BAD_PARAMETER, message).with_hint("name it by bus, not by source"));
     }
@@ -76,10 +76,13 @@ pub(super) fn check_source(core: &Core, def: &TableDef) -> Result<Vec<Note>, Sql
 fn check_bus(core: &Core, def: &TableDef) -> Result<(), SqlError> {
     let Some(name) = &def.options.bus else { return Ok(()) };
     let server = usable(core, name)?;
-    if server.wrapper.is_source() {
+    if !server.is_bus() {
         let message = format!("server \"{name}\" is a database, and no bus");
         return Err(SqlError::new(state::BAD_PARAMETER, message)
-            .with_hint("name a server of FOREIGN DATA WRAPPER nats; a database is named by source"));
+            .with_hint(
+                "name a server of FOREIGN DATA WRAPPER nats, or of postgres with the option bus 'on'; a database is \
+                 named by source",
+            ));
     }
     Ok(())
 }
@@ -172,7 +175,11 @@ fn alter(core: &Core, name: &Name, wanted: &ServerAlteration) -> Result<Defined,
             if let Some(version) = version {
                 altered.version.clone_from(version);
             }
+            let was_bus = altered.is_bus();
             options.iter().try_for_each(|change| change.apply(&mut altered.options))?;
+            if altered.is_bus() != was_bus {
+                refuse_used(core, &altered, "alter")?;
+            }
         }
     }
     change(core, TAG, name, &mut |_| Ok(Some(altered.clone())))
@@ -275,7 +282,7 @@ fn create_query(
 ) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE CACHED QUERY";
     let server = known(core, &of.server.text)?;
-    if server.wrapper != Wrapper::Postgres {
+    if server.wrapper != Wrapper::Postgres || server.is_bus() {
         let message = format!("statements are not forwarded to server \"{}\"", server.name);
         return Err(SqlError::new(state::NOT_A_TABLE, message)
             .with_hint("name a server of FOREIGN DATA WRAPPER postgres"));

@@ -18,7 +18,7 @@ pub enum Wrapper {
     Postgres,
     /// MariaDB.
     MariaDb,
-    /// NATS: no database, but the bus on which caches hear each other.
+    /// NATS: no database, but a bus on which caches hear each other.
     Nats,
 }
 
@@ -54,11 +54,6 @@ impl Wrapper {
         }
     }
 
-    /// Whether its servers have rows, rather than carry what caches tell each other.
-    pub fn is_source(self) -> bool {
-        self != Self::Nats
-    }
-
     /// The option without which nobody knows where a server of it is.
     fn needs_option(self) -> Option<&'static str> {
         (self == Self::Nats).then_some(SERVERS)
@@ -72,7 +67,13 @@ const MARIADB_ALONE: &[&str] = &["server_id"];
 /// Those that a bus has, too.
 const SHARED_WITH_BUS: &[&str] = &["sslrootcert", "connect_timeout", "max_lag"];
 /// Those that only NATS has.
-const NATS_ALONE: &[&str] = &[SERVERS, "stream", "replicas"];
+const NATS_ALONE: &[&str] = &[SERVERS, STREAM, "replicas"];
+/// Those that a PostgreSQL has that is a bus.
+const POSTGRES_BUS: &[&str] = &[BUS, STREAM];
+/// Says that a PostgreSQL is a bus.
+const BUS: &str = "bus";
+/// The name by which caches hear each other on a bus.
+const STREAM: &str = "stream";
 /// Where a bus is.
 const SERVERS: &str = "servers";
 
@@ -107,17 +108,14 @@ const SERVER_OPTIONS: &[OptionRule] = &[
         allows: is_slot,
         expected: "a name of at most 63 lower-case letters, digits and underscores",
     },
+    OptionRule { name: BUS, allows: is_switch, expected: "on or off" },
     OptionRule { name: "failover", allows: is_switch, expected: "on or off" },
     OptionRule {
         name: SERVERS,
         allows: is_bus_servers,
         expected: "addresses with commas between them, such as 'nats://a:4222,nats://b:4222' or 'tls://a:4222'",
     },
-    OptionRule {
-        name: "stream",
-        allows: is_stream,
-        expected: "a name of at most 32 letters, digits, - and _",
-    },
+    OptionRule { name: STREAM, allows: is_stream, expected: "a name of at most 32 letters, digits, - and _" },
     OptionRule {
         name: "replicas",
         allows: |value| ["1", "3", "5"].contains(&value),
@@ -257,8 +255,9 @@ impl ServerDef {
     pub fn validate(&self) -> Result<(), DefinitionError> {
         check_name("server", &self.name)?;
         let rules: Vec<&OptionRule> =
-            SERVER_OPTIONS.iter().filter(|rule| self.wrapper.has_option(rule.name)).collect();
+            SERVER_OPTIONS.iter().filter(|rule| self.has_option(rule.name)).collect();
         check_options(&self.options, &rules)?;
+        self.validate_stream()?;
         if let Some(name) = self.wrapper.needs_option().filter(|name| self.option(name).is_none()) {
             let message = format!("server \"{}\" needs the option {name}", self.name);
             return Err(DefinitionError::new("HV00B", message));
@@ -271,6 +270,34 @@ impl ServerDef {
         let rules: Vec<&OptionRule> = MAPPING_OPTIONS.iter().collect();
         self.mappings.iter().try_for_each(|mapping| check_options(&mapping.options, &rules))?;
         self.validate_queries()
+    }
+
+    /// Whether it carries what caches tell each other, rather than having rows.
+    pub fn is_bus(&self) -> bool {
+        match self.wrapper {
+            Wrapper::Nats => true,
+            Wrapper::Postgres => self.option(BUS) == Some("on"),
+            Wrapper::MariaDb => false,
+        }
+    }
+
+    fn has_option(&self, name: &str) -> bool {
+        if self.wrapper == Wrapper::Postgres && self.is_bus() {
+            return SHARED.contains(&name) || POSTGRES_BUS.contains(&name);
+        }
+        self.wrapper.has_option(name)
+    }
+
+    /// A PostgreSQL has a slot of the stream's name.
+    fn validate_stream(&self) -> Result<(), DefinitionError> {
+        match self.option(STREAM) {
+            Some(name) if self.wrapper == Wrapper::Postgres && !is_slot(name) => {
+                let message = "invalid value for option \"stream\"; expected: lower-case letters, digits and \
+                    underscores, for a slot of the database has this name";
+                Err(DefinitionError::new("HV024", message.to_owned()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn validate_queries(&self) -> Result<(), DefinitionError> {
@@ -444,6 +471,23 @@ mod tests {
         assert_eq!(mariadb(&[("server_id", "0")]), Err("HV024"));
         assert_eq!(mariadb(&[("publication", "cache")]), Err("HV00D"));
         assert_eq!(refused(&[("host", &"x".repeat(SERVER_OPTION_BYTES_MAX + 1))]), Err("HV024"));
+    }
+
+    #[test]
+    fn a_database_that_is_a_bus_is_nothing_else() {
+        let bus = |options: &[(&str, &str)]| {
+            let server = server(&[&[("bus", "on")], options].concat());
+            (server.is_bus(), server.validate().map_err(|error| error.sqlstate))
+        };
+        assert_eq!(bus(&[("host", "db"), ("stream", "sqlc"), ("max_lag", "15 s")]), (true, Ok(())));
+        assert_eq!(bus(&[("publication", "cache")]), (true, Err("HV00D")));
+        assert_eq!(bus(&[("slot", "cache")]).1, Err("HV00D"));
+        assert_eq!(bus(&[("stream", "Sqlc-1")]).1, Err("HV024"));
+        let off = server(&[("bus", "off"), ("publication", "cache")]);
+        assert!(!off.is_bus() && off.validate().is_ok());
+        assert_eq!(server(&[("stream", "sqlc")]).validate().map_err(|error| error.sqlstate), Err("HV00D"));
+        let mariadb = ServerDef { wrapper: Wrapper::MariaDb, ..server(&[("bus", "on")]) };
+        assert_eq!(mariadb.validate().map_err(|error| error.sqlstate), Err("HV00D"));
     }
 
     #[test]

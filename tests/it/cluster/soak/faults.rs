@@ -9,11 +9,12 @@ use super::super::nats::Nats;
 use super::super::relay::Relay;
 use super::super::{define, figure, state};
 use super::ledger::Ledger;
+use super::{Kinds, Machines};
 use crate::drivers::place::SqlDaemon;
 use crate::sources::until;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
+enum Fault {
     KillCache,
     EndCache,
     PauseCache,
@@ -27,19 +28,25 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) fn all() -> &'static [Self] {
-        use Fault::{
-            CutCache, EndCache, Garbage, KillCache, KillServer, PauseCache, PauseServer, Purge, RemoveStream,
-        };
-        &[KillCache, EndCache, PauseCache, CutCache, KillServer, PauseServer, Purge, RemoveStream, Garbage]
-    }
+    const ALL: &[Self] = &[
+        Self::KillCache,
+        Self::EndCache,
+        Self::PauseCache,
+        Self::CutCache,
+        Self::KillServer,
+        Self::PauseServer,
+        Self::Purge,
+        Self::RemoveStream,
+        Self::Garbage,
+    ];
 }
 
 /// The servers of NATS, and the caches, of which the first reaches them by a relay.
-pub(super) struct Machines {
+pub(super) struct OnNats {
     servers: Vec<Nats>,
     relay: Relay,
     caches: Vec<SqlDaemon>,
+    kinds: Kinds<Fault>,
     happened: BTreeMap<String, usize>,
     /// The longest time until no cache believed its rows any more after the stream was removed.
     believed: Duration,
@@ -47,7 +54,7 @@ pub(super) struct Machines {
     found: Duration,
 }
 
-impl Machines {
+impl OnNats {
     pub(super) fn start(servers: Vec<Nats>, caches: usize) -> Self {
         let relay = Relay::to(servers[0].port);
         let urls: Vec<String> = servers.iter().map(Nats::url).collect();
@@ -63,6 +70,7 @@ impl Machines {
             servers,
             relay,
             caches,
+            kinds: Kinds::of(Fault::ALL),
             happened: BTreeMap::new(),
             believed: Duration::ZERO,
             found: Duration::ZERO,
@@ -71,22 +79,48 @@ impl Machines {
         own
     }
 
-    pub(super) fn sockets(&self) -> Vec<PathBuf> {
+    /// Three servers need some time until they agree who answers.
+    fn ask(&self, what: &str) {
+        until(what, || self.servers[0].ask(what, "").contains("\"success\":true"));
+    }
+
+    fn remove_stream(&mut self) {
+        let figures = |name| self.caches.iter().map(|cache| figure(cache, name)).collect::<Vec<_>>();
+        let (breaks, emptied) = (figures("breaks"), figures("emptied"));
+        let all_grew =
+            |name, before: &[u64]| figures(name).iter().zip(before).all(|(now, before)| now > before);
+        self.ask("DELETE.sqlc");
+        let began = Instant::now();
+        until("nobody believes the rows", || all_grew("emptied", &emptied));
+        let believed = began.elapsed();
+        until("all find the break", || all_grew("breaks", &breaks));
+        self.believed = self.believed.max(believed);
+        self.found = self.found.max(began.elapsed());
+    }
+
+    fn until_all_hear(&self) {
+        until("all caches hear the bus", || self.caches.iter().all(|cache| state(cache) == "streaming"));
+    }
+}
+
+impl Machines for OnNats {
+    fn sockets(&self) -> Vec<PathBuf> {
         self.caches.iter().map(|cache| cache.daemon.socket()).collect()
     }
 
-    pub(super) fn faults(&self) -> usize {
+    fn faults(&self) -> usize {
         self.happened.values().sum()
     }
 
-    pub(super) fn summary(&self) -> String {
+    fn summary(&self) -> String {
         let Self { happened, believed, found, .. } = self;
         format!(
             "{happened:?}, rows of a removed stream were believed for {believed:?} at most, and the break was found after {found:?}"
         )
     }
 
-    pub(super) fn fail(&mut self, fault: Fault, ledger: &Ledger, random: &mut fastrand::Rng) {
+    fn fail(&mut self, ledger: &Ledger, random: &mut fastrand::Rng) {
+        let fault = self.kinds.next(random);
         let (cache, server) = (random.usize(..self.caches.len()), random.usize(..self.servers.len()));
         let pause = Duration::from_millis(random.u64(100..2_000));
         match fault {
@@ -129,28 +163,5 @@ impl Machines {
         }
         self.until_all_hear();
         *self.happened.entry(format!("{fault:?}")).or_default() += 1;
-    }
-
-    /// Three servers need some time until they agree who answers.
-    fn ask(&self, what: &str) {
-        until(what, || self.servers[0].ask(what, "").contains("\"success\":true"));
-    }
-
-    fn remove_stream(&mut self) {
-        let figures = |name| self.caches.iter().map(|cache| figure(cache, name)).collect::<Vec<_>>();
-        let (breaks, emptied) = (figures("breaks"), figures("emptied"));
-        let all_grew =
-            |name, before: &[u64]| figures(name).iter().zip(before).all(|(now, before)| now > before);
-        self.ask("DELETE.sqlc");
-        let began = Instant::now();
-        until("nobody believes the rows", || all_grew("emptied", &emptied));
-        let believed = began.elapsed();
-        until("all find the break", || all_grew("breaks", &breaks));
-        self.believed = self.believed.max(believed);
-        self.found = self.found.max(began.elapsed());
-    }
-
-    fn until_all_hear(&self) {
-        until("all caches hear the bus", || self.caches.iter().all(|cache| state(cache) == "streaming"));
     }
 }

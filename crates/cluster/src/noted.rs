@@ -7,6 +7,7 @@ use engine::{Bus, Engine, Operation, TableName};
 use store::definition::Acknowledge;
 use store::{Followed, Table};
 
+use crate::broken::Origin;
 use crate::chain::{Noted, Seen};
 use crate::limits::OWES_AFTER_NS;
 
@@ -15,20 +16,23 @@ const OWES: &str = "owes";
 
 /// What a process before has left.
 #[derive(Debug, Default)]
-pub(super) struct Believed {
+pub(crate) struct Believed {
     /// How far it had heard; none: nobody knows what its rows have missed.
-    pub(super) heard: Option<Noted>,
+    pub(crate) heard: Option<Noted>,
+    /// Which log that was; none: nobody knows.
+    pub(crate) origin: Option<Origin>,
     /// It may have something to tell, which is lost.
-    pub(super) owes: bool,
+    pub(crate) owes: bool,
 }
 
-pub(super) fn read(engine: &Engine, bus: &str) -> Believed {
+pub(crate) fn read(engine: &Engine, bus: &str) -> Believed {
     let Some(followed) = engine.store().followed(bus) else { return Believed::default() };
     let owes = followed.targets.iter().any(|target| target == OWES);
     let mut known = followed.targets.clone();
     known.retain(|target| target != OWES);
     let heard = (known == targets(engine, bus)).then(|| heard_of(&followed)).flatten();
-    Believed { heard, owes }
+    let origin = heard.map(|_| Origin { system: followed.system.clone(), timeline: followed.timeline });
+    Believed { heard, origin, owes }
 }
 
 /// The place in the stream that was written down.
@@ -40,16 +44,16 @@ fn heard_of(followed: &Followed) -> Option<Noted> {
 }
 
 /// Whether it is written down that something was not sent.
-pub(super) fn owes(engine: &Engine, bus: &str) -> bool {
+pub(crate) fn owes(engine: &Engine, bus: &str) -> bool {
     engine.store().followed(bus).is_some_and(|followed| followed.targets.iter().any(|target| target == OWES))
 }
 
 /// Nothing of what was written down is believed, whatever comes now.
-pub(super) fn forget(engine: &Engine, bus: &str) {
+pub(crate) fn forget(engine: &Engine, bus: &str) {
     write_down(engine, bus, None);
 }
 
-pub(super) fn write(engine: &Engine, bus: &Bus, heard: Option<Noted>) {
+pub(crate) fn write(engine: &Engine, bus: &Bus, heard: Option<Noted>, origin: Option<&Origin>) {
     let oldest = bus.outbox.oldest_ns();
     let waits = oldest.is_some_and(|oldest| bus.now_ns().saturating_sub(oldest) > OWES_AFTER_NS);
     // A client that was answered at once is not told when its word is lost with this process.
@@ -66,6 +70,8 @@ pub(super) fn write(engine: &Engine, bus: &Bus, heard: Option<Noted>) {
     if let Some(Noted { seen, hash }) = heard {
         (followed.lsn, followed.life) = (seen.sequence, format!("{:x}", seen.epoch));
         followed.published = format!("{:x} {hash:x}", seen.chain);
+        let Origin { system, timeline } = origin.cloned().unwrap_or_default();
+        (followed.system, followed.timeline) = (system, timeline);
     }
     write_down(engine, bus.name(), Some(followed));
 }
@@ -77,7 +83,7 @@ fn write_down(engine: &Engine, bus: &str, followed: Option<Followed>) {
 }
 
 /// Other caches hear that any row may be meant: what was to be told them is lost.
-pub(super) fn tell_all_rows(engine: &Engine, bus: &Arc<Bus>) {
+pub(crate) fn tell_all_rows(engine: &Engine, bus: &Arc<Bus>) {
     let tables = tables(engine, bus.name());
     let all = tables.iter().filter_map(|table| Some(Operation::Whole { table: TableName::of(table)? }));
     bus.outbox.push(all.collect(), None, bus.now_ns());

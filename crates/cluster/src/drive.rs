@@ -1,30 +1,24 @@
-//! A cache's life on a bus of NATS: it joins, hears, sends, and joins again after whatever went wrong.
+//! A cache's life on a bus, whatever carries it: it joins, hears, sends, and joins again after whatever went wrong.
 
 use std::future::{Future, pending};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::publish::PublishAck;
 use engine::{Bus, Engine, NodeFacts};
-use futures_util::StreamExt;
 use store::definition::ServerDef;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::connect::{Failure, Link};
-use super::noted;
 use crate::apply::Applier;
-use crate::follow::{Break, Heard};
-use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE, SILENCE_NS};
-use crate::member::{Joined, Member};
-use crate::shown;
-
-type Acknowledgement = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>>>>;
+use crate::broken::Break;
+use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link};
+use crate::follow::{Heard, Numbered};
+use crate::guard::max_lag;
+use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE};
+use crate::member::{Joined, Member, Stored};
+use crate::{noted, shown};
 
 /// What ended the following of a stream without an error.
 enum Ended {
@@ -34,9 +28,8 @@ enum Ended {
 }
 
 /// What a bus's thread works with.
-pub(super) struct Driver {
+pub(crate) struct Driver {
     engine: Arc<Engine>,
-    server: Arc<ServerDef>,
     bus: Arc<Bus>,
     stop: Arc<AtomicBool>,
     /// Set when rows may be served, because they are fresh.
@@ -54,15 +47,17 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(
+    pub(crate) fn new(
         engine: &Arc<Engine>,
-        server: &Arc<ServerDef>,
+        server: &ServerDef,
         bus: &Arc<Bus>,
         (stop, ready): (&Arc<AtomicBool>, &Arc<AtomicBool>),
+        numbered: Numbered,
     ) -> Self {
         let node = fastrand::u64(1..);
         let believed = noted::read(engine, bus.name());
-        let member = Member::new(node, &shown::own_name(), believed.heard);
+        let known = (believed.heard, believed.origin);
+        let member = Member::new(node, &shown::own_name(), numbered, known);
         bus.update(|facts| facts.node = node);
         if believed.owes {
             noted::tell_all_rows(engine, bus);
@@ -70,10 +65,9 @@ impl Driver {
         let notify = Arc::new(Notify::new());
         let called = Arc::clone(&notify);
         bus.outbox.on_push(move || called.notify_one());
-        let max_lag_ns = u64::try_from(super::max_lag(server).as_nanos()).unwrap_or(u64::MAX);
+        let max_lag_ns = u64::try_from(max_lag(server).as_nanos()).unwrap_or(u64::MAX);
         Self {
             engine: Arc::clone(engine),
-            server: Arc::clone(server),
             bus: Arc::clone(bus),
             stop: Arc::clone(stop),
             ready: Arc::clone(ready),
@@ -89,9 +83,9 @@ impl Driver {
     }
 
     /// Until it is to stop.
-    pub(super) async fn run(mut self) {
+    pub(crate) async fn run(mut self, mut carrier: impl Carrier) {
         while !self.must_stop() {
-            let ended = self.session().await;
+            let ended = self.session(&mut carrier).await;
             self.connected = false;
             let Err(failure) = ended else { break };
             self.bus.update(|facts| facts.last_error = Some(failure.to_string()));
@@ -131,16 +125,18 @@ impl Driver {
         }
     }
 
-    async fn session(&mut self) -> Result<(), Failure> {
-        let server = Arc::clone(&self.server);
-        let Some(link) = self.patiently(Link::to(&server)).await else { return Ok(()) };
-        let link = link?;
+    async fn session<C: Carrier>(&mut self, carrier: &mut C) -> Result<(), Failure> {
+        let Some(link) = self.patiently(carrier.connect()).await else { return Ok(()) };
+        let mut link = link?;
         self.connected = true;
+        if let Err(broken) = self.member.meet(link.origin()) {
+            self.break_off(&broken);
+        }
         loop {
             if !self.join(&link).await? {
                 return Ok(());
             }
-            if let Ended::Stopped = self.follow(&link).await? {
+            if let Ended::Stopped = self.follow(&mut link, C::SILENCE_NS).await? {
                 return Ok(());
             }
         }
@@ -148,20 +144,20 @@ impl Driver {
 
     /// Has a heartbeat stored, which proves that the stream is there, and finds out where to go on. False: it is to
     /// stop.
-    async fn join(&mut self, link: &Link) -> Result<bool, Failure> {
+    async fn join(&mut self, link: &impl Link) -> Result<bool, Failure> {
         self.bus.enter("joining");
-        let end = loop {
+        let stored = loop {
             let beats = self.member.flight().is_none();
             if beats {
                 self.member.beat(&self.bus.outbox, self.bus.now_ns());
             }
             let Some(answer) = self.patiently(self.publish(link)).await else { return Ok(false) };
-            let stored = self.take_acknowledgement(answer)?;
-            if let Some(end) = stored.filter(|_| beats) {
-                break end;
+            let stored = self.take_answer(answer?);
+            if let Some(stored) = stored.filter(|_| beats) {
+                break stored;
             }
         };
-        if let Joined::Anew(broken) = self.member.join(end) {
+        if let Joined::Anew(broken) = self.member.join(stored) {
             if let Some(broken) = broken {
                 self.note_break(&broken);
             }
@@ -173,11 +169,17 @@ impl Driver {
     }
 
     /// Hears and sends.
-    async fn follow(&mut self, link: &Link) -> Result<Ended, Failure> {
+    async fn follow(&mut self, link: &mut impl Link, silence_ns: u64) -> Result<Ended, Failure> {
         let from = self.member.follower().from();
-        let Some(messages) = self.patiently(deliver(link, from)).await else { return Ok(Ended::Stopped) };
-        let mut messages = messages?;
-        let mut under_way: Option<Acknowledgement> = None;
+        let Some(begun) = self.patiently(link.deliver(from)).await else { return Ok(Ended::Stopped) };
+        let mut messages = match begun? {
+            Begun::Delivers(messages) => messages,
+            Begun::Gone(came) => {
+                self.break_off(&Break::Gap { expected: from, came });
+                return Ok(Ended::JoinAgain);
+            }
+        };
+        let mut under_way: Option<Answering> = None;
         let mut looked = now();
         loop {
             if under_way.is_none() {
@@ -188,16 +190,13 @@ impl Driver {
             tokio::select! {
                 answer = or_never(&mut under_way) => {
                     under_way = None;
-                    self.take_acknowledgement(answer)?;
+                    self.take_answer(answer?);
                     if !self.member.has_place() {
                         return Ok(Ended::JoinAgain);
                     }
                 }
-                message = messages.next() => {
-                    let message = message.ok_or_else(|| Failure::new("the connection was closed"))?;
-                    let message = message.map_err(|error| Failure::of("the stream is not heard", &error))?;
-                    let info = message.info().map_err(|error| Failure::of("a message has no number", &error))?;
-                    if !self.hear(info.stream_sequence, &message.payload) {
+                delivered = messages.next() => {
+                    if !self.take_delivered(&delivered?) {
                         return Ok(Ended::JoinAgain);
                     }
                 }
@@ -210,7 +209,7 @@ impl Driver {
                 if self.must_stop() {
                     return Ok(Ended::Stopped);
                 }
-                if self.bus.now_ns().saturating_sub(self.heard_ns) > SILENCE_NS {
+                if self.bus.now_ns().saturating_sub(self.heard_ns) > silence_ns {
                     return Ok(Ended::JoinAgain);
                 }
             }
@@ -218,40 +217,41 @@ impl Driver {
     }
 
     /// Sends the message that is under way.
-    fn publish(&self, link: &Link) -> Acknowledgement {
-        let Some(flight) = self.member.flight() else { return Box::pin(pending()) };
-        let message = PublishMessage::build().payload(flight.bytes.to_vec().into()).message_id(&flight.name);
-        let message = match flight.behind {
-            Some(last) => message.expected_last_sequence(last),
-            None => message,
-        };
-        let (context, subject) = (link.context.clone(), link.subject.clone());
-        Box::pin(async move { context.send_publish(subject, message).await?.await })
+    fn publish(&self, link: &impl Link) -> Answering {
+        self.member.flight().map_or_else(|| Box::pin(pending()) as Answering, |flight| link.publish(flight))
     }
 
     /// Where the message that was under way is stored now; none: it was there before, or another takes its place.
-    fn take_acknowledgement(
-        &mut self,
-        answer: Result<PublishAck, PublishError>,
-    ) -> Result<Option<u64>, Failure> {
-        let acknowledged = match answer {
-            Ok(acknowledged) => acknowledged,
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+    fn take_answer(&mut self, answer: Answer) -> Option<Stored> {
+        let (stored, by) = match answer {
+            Answer::Stored(stored) => (Some(stored), stored.by),
+            Answer::Known(by) => (None, by),
+            Answer::Refused => {
                 self.member.refused();
-                return Ok(None);
+                return None;
             }
-            Err(error) => return Err(Failure::of("the bus does not acknowledge", &error)),
         };
-        let stored = (!acknowledged.duplicate).then_some(acknowledged.sequence);
         self.bus.update(|facts| {
             facts.published += 1;
-            facts.sent = acknowledged.sequence;
+            facts.sent = by;
         });
         if let Err(broken) = self.member.acknowledged(&self.bus.outbox, stored) {
-            self.note_break(&broken);
-            self.member.lose_history(&broken);
+            self.break_off(&broken);
         }
-        Ok(stored)
+        stored
+    }
+
+    /// Hears what has come. False: the history is broken, or has to be asked for once more.
+    fn take_delivered(&mut self, delivered: &Delivered<impl AsRef<[u8]>>) -> bool {
+        if let Some((sequence, bytes)) = &delivered.message
+            && !self.hear(*sequence, bytes.as_ref())
+        {
+            return false;
+        }
+        // Who waits for it learns that it is applied.
+        let applied = self.member.follower().last().max(delivered.passed);
+        self.bus.update(|facts| facts.applied = applied);
+        true
     }
 
     /// Checks a message and does what it says. False: the history is broken, or has to be asked for once more.
@@ -270,8 +270,7 @@ impl Driver {
                 self.applier.distrust_all(true);
             }
             Err(broken) => {
-                self.note_break(&broken);
-                self.member.lose_history(&broken);
+                self.break_off(&broken);
                 return false;
             }
         }
@@ -280,12 +279,16 @@ impl Driver {
         if applied > before {
             self.heard_ns = now_ns;
         }
-        // Who waits for it learns that it is applied.
-        self.bus.update(|facts| facts.applied = applied);
         if self.bus.fresh_ns().is_none() {
             self.show_freshness();
         }
         true
+    }
+
+    /// The history is broken.
+    fn break_off(&mut self, broken: &Break) {
+        self.note_break(broken);
+        self.member.lose_history(broken);
     }
 
     fn note_break(&self, broken: &Break) {
@@ -352,34 +355,15 @@ impl Driver {
     /// Writes down how far it has heard.
     fn note(&mut self) {
         self.noted_ns = self.bus.now_ns();
-        noted::write(&self.engine, &self.bus, self.member.follower().noted());
+        let (heard, origin) = (self.member.follower().noted(), self.member.origin());
+        noted::write(&self.engine, &self.bus, heard, origin);
     }
 }
 
-/// Has the stream deliver from this message on. Nothing is acknowledged: what is to be checked is checked here.
-async fn deliver(link: &Link, from: u64) -> Result<push::Messages, Failure> {
-    let config = push::Config {
-        deliver_subject: link.client.new_inbox(),
-        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
-        ack_policy: AckPolicy::None,
-        flow_control: true,
-        idle_heartbeat: crate::limits::IDLE_HEARTBEAT,
-        memory_storage: true,
-        num_replicas: 1,
-        ..push::Config::default()
-    };
-    let consumer = link
-        .stream
-        .create_consumer(config)
-        .await
-        .map_err(|error| Failure::of("the stream is not delivered", &error))?;
-    consumer.messages().await.map_err(|error| Failure::of("the stream is not delivered", &error))
-}
-
 /// What an acknowledgement comes to; never, if none is awaited.
-async fn or_never(under_way: &mut Option<Acknowledgement>) -> Result<PublishAck, PublishError> {
+async fn or_never(under_way: &mut Option<Answering>) -> Result<Answer, Failure> {
     match under_way {
-        Some(acknowledgement) => acknowledgement.await,
+        Some(answering) => answering.await,
         None => pending().await,
     }
 }

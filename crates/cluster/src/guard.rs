@@ -7,12 +7,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::{Bus, Engine, Lag, LagVerdict};
+use store::definition::ServerDef;
 
 use crate::apply::Applier;
-use crate::limits::{LOOK_INTERVAL, START_WAIT};
+use crate::limits::{LOOK_INTERVAL, MAX_LAG, MAX_LAG_MIN, START_WAIT};
+
+/// How old what others told may be when it is applied.
+pub(crate) fn max_lag(server: &ServerDef) -> Duration {
+    let said = server.option("max_lag").and_then(|text| store::definition::parse_span(text).ok().flatten());
+    said.map_or(MAX_LAG, Duration::from_millis).max(MAX_LAG_MIN)
+}
 
 /// See the module.
-pub(super) struct Guard {
+pub(crate) struct Guard {
     bus: Arc<Bus>,
     applier: Applier,
     lag: Lag,
@@ -25,7 +32,7 @@ pub(super) struct Guard {
 
 impl Guard {
     /// Of a bus whose thread begins now. What is known of its rows is older if another thread had it before.
-    pub(super) fn new(
+    pub(crate) fn new(
         engine: &Arc<Engine>,
         bus: &Arc<Bus>,
         max_lag: Duration,
@@ -38,7 +45,7 @@ impl Guard {
     }
 
     /// Until there is nothing more to guard.
-    pub(super) fn run(mut self, is_over: impl Fn() -> bool) {
+    pub(crate) fn run(mut self, is_over: impl Fn() -> bool) {
         while !is_over() {
             self.look();
             thread::park_timeout(LOOK_INTERVAL);
@@ -107,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    const MAX_LAG: Duration = Duration::from_millis(200);
+    const SHORT_LAG: Duration = Duration::from_millis(200);
     /// What has not come by then does not come.
     const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -167,7 +174,7 @@ mod tests {
             self.is_over.store(false, Ordering::Relaxed);
             let ready = Arc::new(AtomicBool::new(ready));
             scope.spawn(move || {
-                let guard = Guard::new(&self.engine, &self.bus, MAX_LAG, &ready);
+                let guard = Guard::new(&self.engine, &self.bus, SHORT_LAG, &ready);
                 guard.run(|| self.is_over.load(Ordering::Relaxed));
                 ready
             })
@@ -211,12 +218,12 @@ mod tests {
             // It goes on, and each time that `max_lag` has passed nothing is believed.
             cache.until("it is emptied once more", || cache.emptied() > 1);
             // What was fresh long ago is not fresh now, though nobody has said so before.
-            cache.bus.set_fresh(Some(cache.bus.now_ns() - 10 * u64::try_from(MAX_LAG.as_nanos()).unwrap()));
+            cache.bus.set_fresh(Some(cache.bus.now_ns() - 10 * u64::try_from(SHORT_LAG.as_nanos()).unwrap()));
             let before = cache.emptied();
             cache.until("it is emptied again", || cache.emptied() > before);
             cache.end();
             guard.join().unwrap();
-            assert!(took >= MAX_LAG, "{took:?}");
+            assert!(took >= SHORT_LAG, "{took:?}");
         });
     }
 
@@ -241,7 +248,7 @@ mod tests {
             let since = lag.since();
             cache.bus.keep_lag(lag);
             let ready = Arc::new(AtomicBool::new(true));
-            let third = Guard::new(&cache.engine, &cache.bus, MAX_LAG, &ready);
+            let third = Guard::new(&cache.engine, &cache.bus, SHORT_LAG, &ready);
             assert_eq!(third.lag.since(), since);
         });
     }
