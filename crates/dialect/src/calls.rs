@@ -8,6 +8,7 @@ use sqltext::literals::bare;
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 
+use super::distinct_texts::is_distinct_texts;
 use super::equals::keyed;
 use super::numeric::Numbers;
 use super::out::{Form, Out, call};
@@ -76,6 +77,9 @@ impl<'a> Translator<'a, '_> {
         }
         if !function.within_group.is_empty() {
             return self.ordered_set(&name, token, list, function);
+        }
+        if parts.is_empty() && is_distinct_texts(&name, list) {
+            return self.distinct_texts(list, function);
         }
         let arguments = list.args.iter().map(argument_of).collect::<Option<Vec<_>>>().ok_or(Stop::Unknown)?;
         if let Some(value) = self.spread_call(token, &name, &arguments)? {
@@ -397,7 +401,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// The error for a function that takes no values of these types.
-    fn no_function(&self, name: &str, arguments: &[Out<'a>]) -> Stop {
+    pub(super) fn no_function(&self, name: &str, arguments: &[Out<'a>]) -> Stop {
         let told = |part: &Out<'_>| part.ty.map_or_else(|| "unknown".to_owned(), SqlType::sql_name);
         let types: Vec<String> = arguments.iter().map(told).collect();
         let message = format!("function {name}({}) does not exist", types.join(", "));

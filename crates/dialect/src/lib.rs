@@ -39,6 +39,7 @@ mod clauses;
 mod comparison;
 pub mod definition;
 mod distinct;
+mod distinct_texts;
 mod equals;
 mod expression;
 mod indexes;

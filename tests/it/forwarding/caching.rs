@@ -317,8 +317,15 @@ fn writes_at_the_source_are_seen_soon() {
         through.must(read);
         shop.count("hits", read) > 0
     });
+    // What is counted of a statement begins again when the source's definitions may have changed.
+    let (mut hits, mut counted) = (0, 0);
     let mut took: Vec<Duration> = (0..200)
         .map(|number| {
+            if number % 10 == 0 {
+                let now = shop.count("hits", read);
+                hits += if now < counted { now } else { now - counted };
+                counted = now;
+            }
             (0..4).for_each(|_| drop(through.must(read)));
             direct.must(&format!("UPDATE ware SET name = 'n{number}' WHERE id = 1"));
             let written = Instant::now();
@@ -331,7 +338,7 @@ fn writes_at_the_source_are_seen_soon() {
     took.sort();
     println!("seen after {:?} (median), {:?} (longest)", took[100], took[199]);
     assert!(took[100] < Duration::from_millis(100), "{:?}", took[100]);
-    assert!(shop.count("hits", read) > 100);
+    assert!(hits > 100, "{hits}");
 }
 
 /// Row security by a setting, as applications with many tenants have it: each tenant has answers of its own, and each

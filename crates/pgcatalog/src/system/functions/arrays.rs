@@ -54,6 +54,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("array_remove", (2, 2), |_, call| without(call, None)),
     function("array_remove_of", (3, 3), |_, call| without(call, call.oid(2))),
     function("array_to_string", (2, 3), |_, call| array_to_string(call)),
+    function("texts_joined", (2, 2), |_, call| texts_joined(call)),
     function("array_upper", (2, 2), |_, call| dimension(call, |elements| int(elements.last()))),
     function("cardinality", (1, 1), |_, call| {
         Elements::read(call.value(0)).map_or(Value::Null, |elements| int(elements.items.len()))
@@ -107,6 +108,16 @@ fn array_to_string(call: &Call) -> Value {
     };
     let null = call.text(2);
     optional(joined(&elements, &separator, null.as_deref()).ok())
+}
+
+/// The texts of a group; NULL of a group that has none.
+fn texts_joined(call: &Call) -> Value {
+    let Some(elements) = Elements::read(call.value(0)) else { return Value::Null };
+    if elements.items.iter().all(Value::is_null) {
+        return Value::Null;
+    }
+    let separator = call.text(1).unwrap_or_default();
+    optional(joined(&elements, &separator, None).ok())
 }
 
 fn joined(elements: &Elements, separator: &str, null: Option<&str>) -> Result<String, SqlError> {
