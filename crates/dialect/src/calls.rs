@@ -8,7 +8,6 @@ use sqltext::literals::bare;
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 
-use super::distinct_texts::is_distinct_texts;
 use super::equals::keyed;
 use super::numeric::Numbers;
 use super::out::{Form, Out, call};
@@ -78,7 +77,7 @@ impl<'a> Translator<'a, '_> {
         if !function.within_group.is_empty() {
             return self.ordered_set(&name, token, list, function);
         }
-        if parts.is_empty() && is_distinct_texts(&name, list) {
+        if parts.is_empty() && Self::is_distinct_texts(&name, list) {
             return self.distinct_texts(list, function);
         }
         let arguments = list.args.iter().map(argument_of).collect::<Option<Vec<_>>>().ok_or(Stop::Unknown)?;

@@ -12,13 +12,13 @@ use super::{Step, Stop, Translator};
 /// What PostgreSQL calls it.
 const NAME: &str = "string_agg";
 
-/// Whether a call is one of these.
-pub(super) fn is_distinct_texts(name: &str, list: &FunctionArgumentList) -> bool {
-    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-    distinct && list.args.len() == 2 && name.eq_ignore_ascii_case(NAME)
-}
-
 impl<'a> Translator<'a, '_> {
+    /// Whether a call is one of these.
+    pub(super) fn is_distinct_texts(name: &str, list: &FunctionArgumentList) -> bool {
+        let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+        distinct && list.args.len() == 2 && name.eq_ignore_ascii_case(NAME)
+    }
+
     /// The call from its parenthesis on.
     pub(super) fn distinct_texts(
         &mut self,

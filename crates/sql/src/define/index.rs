@@ -12,7 +12,7 @@ use store::definition::{
     TableDef,
 };
 
-use super::table::collation;
+use super::table::{check_unique, collation};
 use super::words::{Words, bare};
 use super::{Defined, Note, altered, free_name, method, storage};
 use crate::compute::check_definition;
@@ -110,6 +110,9 @@ fn check_form(def: &TableDef, form: &Form) -> Result<(), SqlError> {
     let mut copy = def.clone();
     copy.columns.extend(form.hidden.iter().cloned());
     copy.indexes.push(form.index.clone());
+    if form.index.unique {
+        check_unique(&copy, &form.index.columns)?;
+    }
     check_definition(&copy)
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use dialect::definition::{assigned, stored as stored_as};
 use pgcatalog::KEY_OPTION;
+use pgcatalog::function::order;
 use sqltext::definition::{
     AlterTable, Body, Change, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable,
     Element, Expression, Reference, Setting, Term,
@@ -404,6 +405,9 @@ impl<'w> TableMaker<'w> {
         self.name_copied();
         self.check_foreign_keys()?;
         check_made_columns(&self.def)?;
+        check_unique(&self.def, &self.def.primary_key)?;
+        let unique = self.def.indexes.iter().filter(|index| index.unique);
+        unique.into_iter().try_for_each(|index| check_unique(&self.def, &index.columns))?;
         self.def.validate()?;
         check_definition(&self.def)?;
         Ok(self.def)
@@ -533,6 +537,19 @@ pub(super) fn set_identity(column: &mut ColumnDef, always: bool) -> Result<(), S
     column.identity = Some(if always { Identity::Always } else { Identity::ByDefault });
     column.not_null = true;
     Ok(())
+}
+
+/// Rows are told apart by what is written in them: of a type whose equal values may be written in several ways a key
+/// would let two rows be that are one.
+pub(super) fn check_unique(def: &TableDef, columns: &[usize]) -> Result<(), SqlError> {
+    let types = columns.iter().filter_map(|&at| Some(def.columns.get(at)?.sql_type()));
+    match types.into_iter().find(|ty| order::has_spellings(*ty)) {
+        Some(ty) => {
+            let error = SqlError::not_supported(format!("a unique key of type {}", ty.sql_name()));
+            Err(error.with_hint("equal values may be written in several ways; make the key of another type"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What the server makes of a row can be neither its key nor what memcached clients write; one column is numbered.

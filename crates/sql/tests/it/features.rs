@@ -15,6 +15,25 @@ fn fragments() -> Db {
     db
 }
 
+/// Two rows that PostgreSQL takes for one were there: `'1 mon'` and `'30 days'` are one interval and two texts.
+#[test]
+fn no_key_tells_rows_apart_by_how_a_value_is_written() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, iv INTERVAL, j JSONB, n NUMERIC[], m NUMERIC UNIQUE)");
+    for sql in [
+        "CREATE TABLE u (iv INTERVAL PRIMARY KEY)",
+        "CREATE TABLE u (id INT PRIMARY KEY, j JSONB UNIQUE)",
+        "CREATE UNIQUE INDEX t_n ON t (id, n)",
+        "ALTER TABLE t ADD UNIQUE (iv)",
+        "ALTER TABLE t ADD COLUMN other INTERVAL UNIQUE",
+    ] {
+        assert_eq!(db.state(sql), "0A000", "{sql}");
+    }
+    db.run("CREATE INDEX t_iv ON t (iv)");
+    db.run("INSERT INTO t VALUES (1, '1 mon', '1.0', '{1.0}', 1.0)");
+    assert_eq!(db.state("INSERT INTO t (id, m) VALUES (2, 1)"), "23505");
+}
+
 /// An index by `gin` was made in silence, and each `tags @> ...` read all rows.
 #[test]
 fn an_index_of_another_method_says_what_it_is() {

@@ -7,7 +7,7 @@ use store::value::Value;
 use super::Change;
 use crate::compute::check_definition;
 use crate::define::Note;
-use crate::define::table::TableMaker;
+use crate::define::table::{TableMaker, check_unique};
 use crate::error::{SqlError, state};
 
 impl Change<'_> {
@@ -126,6 +126,7 @@ impl Change<'_> {
                 Ok(())
             });
         }
+        check_unique(def, &key.columns)?;
         for &column in &key.columns {
             self.change_not_null(&self.def()?, column, true)?;
         }
