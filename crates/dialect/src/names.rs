@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pgcatalog::shape::HIDDEN;
 use pgcatalog::system;
 use sqltext::token::{Kind, Token};
-use store::definition::{EnumDef, NamespaceDef, SqlType, qualified};
+use store::definition::{EnumDef, NamespaceDef, SqlType, ViewColumn, ViewDef, qualified};
 use store::{Catalog, Table};
 
 use super::own::{Own, Within, called};
@@ -110,8 +110,7 @@ impl Names {
         if let Some(table) = catalog.table(name) {
             self.add(table);
         } else if let Some(view) = catalog.view(name).filter(|_| depth < VIEWS_DEPTH_MAX) {
-            let columns = super::columns_of_query(catalog, &view.sql, depth + 1).unwrap_or_default();
-            self.views.insert(name.to_owned(), renamed(columns, &view.columns));
+            self.views.insert(name.to_owned(), columns_of_view(catalog, view, depth));
         } else {
             return false;
         }
@@ -276,6 +275,23 @@ fn hidden_in_system(name: &str) -> Found {
 
 fn known_type(table: &Table, at: usize) -> Option<SqlType> {
     Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown)
+}
+
+/// The columns of a view, with the types that they had when it was made: of the words that SQLite has for it not all
+/// say theirs. What has no known type is a text to others, and may be anything here.
+fn columns_of_view(catalog: &Catalog, view: &ViewDef, depth: usize) -> Vec<Column> {
+    let told = |column: &ViewColumn| {
+        SqlType::of_oid(column.ty).filter(|ty| !matches!(ty, SqlType::Text | SqlType::Unknown))
+    };
+    let all_told = !view.shape.is_empty() && view.shape.iter().all(|column| told(column).is_some());
+    let columns = if all_told { None } else { super::columns_of_query(catalog, &view.sql, depth + 1) };
+    let columns = columns.unwrap_or_default();
+    if view.shape.is_empty() {
+        return renamed(columns, &view.columns);
+    }
+    let found = |at: usize| columns.get(at).and_then(|(_, ty)| *ty);
+    let shape = view.shape.iter().enumerate();
+    shape.map(|(at, column)| (column.name.clone(), told(column).or_else(|| found(at)))).collect()
 }
 
 /// Columns under the first of these names.

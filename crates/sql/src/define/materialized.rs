@@ -65,10 +65,9 @@ fn query_of(
     let query = words.query(&wanted.query)?;
     // The view keeps what the functions do that its query calls.
     check_calls(&core.catalog, &core.system.identity().holder(), query.calls.iter().map(String::as_str))?;
-    let found = of_query::columns(core, &query.sql).map_err(|error| words.relocate(&query, error))?;
-    let types = if of_query::is_of_one(core, &query.sql) { query.types.as_slice() } else { &[] };
+    let found = of_query::columns(core, &query).map_err(|error| words.relocate(&query, error))?;
     let names: Vec<String> = wanted.columns.iter().map(|column| column.text.clone()).collect();
-    *columns = named(core, found, types, &names)?;
+    *columns = named(found, &names)?;
     let sql = query.sql.trim().to_owned();
     let written = words.qualified(&wanted.query);
     Ok(MaterializedDef { sql, written, columns: names, populated: false, described: Vec::new() })
@@ -97,7 +96,7 @@ fn source_query_of(
         found.push(typed_column(&core.catalog, &name, &declared)?);
     }
     let names: Vec<String> = wanted.columns.iter().map(|column| column.text.clone()).collect();
-    *columns = named(core, found, &[], &names)?;
+    *columns = named(found, &names)?;
     Ok(MaterializedDef { sql: String::new(), written, columns: names, populated: false, described })
 }
 
@@ -113,24 +112,15 @@ fn type_of_source(column: &str, oid: u32) -> Result<String, SqlError> {
     Ok(format!("{}{brackets}", own.name()))
 }
 
-/// The columns under the names that they are given, and with the types that the walk knows of computed ones.
-fn named(
-    core: &Core,
-    found: Vec<ColumnDef>,
-    types: &[Option<SqlType>],
-    names: &[String],
-) -> Result<Vec<ColumnDef>, SqlError> {
+/// The columns under the names that they are given.
+fn named(found: Vec<ColumnDef>, names: &[String]) -> Result<Vec<ColumnDef>, SqlError> {
     if names.len() > found.len() {
         return Err(SqlError::new(state::SYNTAX, "too many column names were specified"));
     }
     let column = |(at, own): (usize, ColumnDef)| {
         let name = names.get(at).unwrap_or(&own.name);
         check_column_name(name)?;
-        let computed = types.get(at).copied().flatten().filter(|_| own.declared.is_empty());
-        match computed {
-            Some(ty) => typed_column(&core.catalog, name, &ty.sql_name()),
-            None => Ok(ColumnDef { name: name.clone(), ..own }),
-        }
+        Ok(ColumnDef { name: name.clone(), ..own })
     };
     found.into_iter().enumerate().map(column).collect()
 }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use pgcatalog::function::TABLE_FUNCTIONS;
 use pgcatalog::system;
 use sqltext::definition::{self, Definition, Name, Truncate, What};
-use store::definition::{ColumnDef, Place};
+use store::definition::{ColumnDef, Place, SqlType};
 use store::{BUILT_IN, Catalog, Store, Table};
 
 use crate::core::Core;
@@ -286,6 +286,14 @@ pub(crate) fn typed_column(catalog: &Catalog, name: &str, declared: &str) -> Res
         Some(own) => Ok(ColumnDef::of_enum(name, own, bare.is_some())),
         None => Ok(ColumnDef::new(name, declared)?),
     }
+}
+
+/// A column of a type; `None`: no column is declared with it.
+pub(crate) fn column_of_type(catalog: &Catalog, name: &str, ty: SqlType) -> Option<ColumnDef> {
+    if let Some(id) = ty.enumeration() {
+        return Some(ColumnDef::of_enum(name, catalog.enum_of(id)?, ty.is_array()));
+    }
+    ColumnDef::new(name, &ty.sql_name()).ok().filter(|column| column.sql_type() == ty)
 }
 
 /// The table gets the definition of now again.

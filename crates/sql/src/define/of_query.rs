@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use dialect::Item;
+use dialect::definition::Piece;
 use store::definition::{ColumnDef, NAME_BYTES_MAX};
 
-use super::{check_column_name, typed_column};
+use super::{check_column_name, column_of_type, typed_column};
 use crate::core::Core;
 use crate::error::SqlError;
 use crate::limits::NESTED_VIEWS_MAX;
 use crate::text::token::{Kind, Tokens, unquoted};
 
-/// The columns of a query's result; those that come from a table unchanged keep its type, and decimal numbers theirs.
-/// Where rows of several queries come together, a column may hold what its first query's does not.
-pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError> {
+/// The columns of a query's result; those that come from a table unchanged keep its type, and those that are computed
+/// have the type that is known of them. Where rows of several queries come together, a column may hold what its first
+/// query's does not: of these only decimal numbers keep their type.
+pub(super) fn columns(core: &Core, query: &Piece) -> Result<Vec<ColumnDef>, SqlError> {
+    let sql = &query.sql;
     let statement = core.compile_query(sql)?;
     let mixed = is_mixed(core, sql, NESTED_VIEWS_MAX);
     // Its names are those of the store, wherever the session looks for names.
@@ -30,15 +33,13 @@ pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError
             let table = core.catalog.table(&table)?;
             Some(table.def().columns[table.def().column_index(&column)?].declared.clone())
         });
+        let computed = query.types.get(at).copied().flatten().filter(|_| !mixed && declared.is_none());
+        let computed = computed.and_then(|ty| column_of_type(&core.catalog, &name, ty));
         let declared = declared.or_else(|| decimal(at).then(|| "NUMERIC".to_owned()));
-        columns.push(typed_column(&core.catalog, &name, &declared.unwrap_or_default())?);
+        let plain = || typed_column(&core.catalog, &name, &declared.unwrap_or_default());
+        columns.push(computed.map_or_else(plain, Ok)?);
     }
     Ok(columns)
-}
-
-/// Whether all rows come from one query, whose types are then those of its columns.
-pub(super) fn is_of_one(core: &Core, sql: &str) -> bool {
-    !is_mixed(core, sql, NESTED_VIEWS_MAX)
 }
 
 /// Whether a text, or a view that it names, brings rows of several queries or lists together.

@@ -51,7 +51,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
         })?,
         Body::Query(query) => {
             let query = words.query(query)?;
-            let columns = of_query::columns(core, &query.sql);
+            let columns = of_query::columns(core, &query);
             maker.def.columns = columns.map_err(|error| words.relocate(&query, error))?;
             let insert = format!("INSERT INTO {} {}", quoted_name(name), query.sql);
             fill = Some(Fill::Insert { table: name.clone(), insert });

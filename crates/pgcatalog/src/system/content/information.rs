@@ -120,7 +120,10 @@ fn column_row(
         Identity::ByDefault => Some("BY DEFAULT"),
         Identity::Serial => None,
     });
-    let own = column.enumeration().map(EnumDef::own_name);
+    // A view's column has no definition.
+    let catalog = system.catalog();
+    let of_type = || column.ty.enumeration().and_then(|id| catalog.enum_of(id)).map(|own| &**own);
+    let own = column.enumeration().or_else(of_type).map(EnumDef::own_name);
     let udt = format!("{}{}", if array { "_" } else { "" }, own.unwrap_or_else(|| column.ty.name()));
     let data_type = match own {
         _ if array => "ARRAY".to_owned(),
