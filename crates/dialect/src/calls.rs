@@ -2,10 +2,10 @@
 
 use sqltext::ast::{
     CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, Value as Literal, WindowSpec, WindowType,
+    FunctionArgumentList, FunctionArguments, Ident, Value as Literal, WindowSpec, WindowType,
 };
 use sqltext::literals::bare;
-use sqltext::token::{Kind, Token};
+use sqltext::token::{Kind, Token, unquoted};
 use store::definition::SqlType;
 
 use super::equals::keyed;
@@ -287,6 +287,11 @@ impl<'a> Translator<'a, '_> {
             Argument::Star => None,
         };
         let Some(argument) = argument else {
+            if OF_ROWS.contains(&name)
+                && let Some(row) = self.star_of_row()?
+            {
+                return Ok(argument_for(name, at, row));
+            }
             let mut out = Out::default();
             while !self.next_is_sign(0, ")") && !self.next_is_sign(0, ",") && self.peek().is_some() {
                 self.pass(&mut out);
@@ -310,6 +315,17 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut argument, texts)?;
         }
         Ok(argument_for(name, at, argument))
+    }
+
+    /// `t.*` as the row that it is.
+    fn star_of_row(&mut self) -> Step<Option<Out<'a>>> {
+        if !self.next_is_sign(1, ".") || !self.next_is_sign(2, "*") {
+            return Ok(None);
+        }
+        let Some(name) = self.peek() else { return Ok(None) };
+        let row = self.whole_row(&Expr::Identifier(Ident::new(unquoted(name.text))))?;
+        self.at += if row.is_some() { 2 } else { 0 };
+        Ok(row)
     }
 
     /// Arguments in the order of the function's parameters. In the place of one that may be left out stands 0.

@@ -113,6 +113,15 @@ impl Scopes {
         }
     }
 
+    /// The entry of this name that is nearest, if an outer join may leave it without a row.
+    pub(super) fn optional(&self, name: &str) -> Option<&Relation> {
+        let named = |relation: &&Relation| relation.name.eq_ignore_ascii_case(name);
+        self.all.iter().rev().find_map(|scope| {
+            let found = scope.relations.iter().find(named)?;
+            Some((scope.all_optional || found.optional).then_some(found))
+        })?
+    }
+
     /// Whether an entry around the place is called so.
     pub(super) fn list(&self, name: &str) -> bool {
         self.around().flatten().any(|relation| relation.name.eq_ignore_ascii_case(name))

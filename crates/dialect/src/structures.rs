@@ -8,8 +8,9 @@ use store::value::Value;
 use super::binding::Binding;
 use super::equals::{collated_as, has_one_spelling};
 use super::out::{Form, Out, call};
+use super::scope::{Relation, Source};
 use super::{Step, Stop, Translator, numeric, texts, types};
-use sqltext::error::SqlError;
+use sqltext::error::{SqlError, state};
 
 /// No operator takes sides of these types.
 const UNDEFINED_FUNCTION: &str = "42883";
@@ -298,8 +299,36 @@ impl<'a> Translator<'a, '_> {
             value.push_str(&format!(".{}", quoted_name(&own)));
             members.push(json_part(value.of_type(ty)));
         }
-        let row = Out::joined(members, ",").wrapped("json_object(", ")").typed(SqlType::Json);
-        Ok(Some(row.labelled(&name.value)))
+        let row = Out::joined(members, ",").wrapped("json_object(", ")");
+        let row = match self.scopes.optional(&name.value) {
+            None => row,
+            Some(relation) => {
+                let Some(there) = self.never_null(relation) else { return Err(self.no_row(token)) };
+                let mut there_is = table;
+                there_is.push_str(&format!(".{} IS NOT NULL THEN ", quoted_name(&there)));
+                there_is.push(row);
+                there_is.wrapped("CASE WHEN ", " END")
+            }
+        };
+        Ok(Some(row.typed(SqlType::Json).labelled(&name.value)))
+    }
+
+    /// A column of a table that every row has a value in.
+    fn never_null(&self, relation: &Relation) -> Option<String> {
+        let Source::Named(own) = &relation.source else { return None };
+        let def = self.names.table(own)?.def();
+        match def.visible_columns().find(|(_, column)| column.not_null) {
+            Some((_, column)) => Some(self.column_of_row(&relation.name, &column.name)),
+            // Of the row's head.
+            None => Some("_cas".to_owned()),
+        }
+    }
+
+    fn no_row(&self, token: Token<'a>) -> Stop {
+        let message =
+            format!("the row of {}, which an outer join may leave without one, is not supported", token.text);
+        let error = SqlError::new(state::NOT_SUPPORTED, message).at(self.sql, token.start);
+        Stop::Error(error.with_hint("name its columns, one of them in count(); or join a table with a key"))
     }
 
     /// `||` of JSON, of arrays, and of texts.

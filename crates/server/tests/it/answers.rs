@@ -9,10 +9,11 @@ use crate::harness::{config, daemon_with};
 use crate::pg::Pg;
 
 const FILES: &[(&str, &str)] = &[
+    ("accounts.txt", include_str!("answers/accounts.txt")),
     ("arms.txt", include_str!("answers/arms.txt")),
     ("blanks.txt", include_str!("answers/blanks.txt")),
-    ("comparisons.txt", include_str!("answers/comparisons.txt")),
     ("catalogue.txt", include_str!("answers/catalogue.txt")),
+    ("comparisons.txt", include_str!("answers/comparisons.txt")),
     ("decimals.txt", include_str!("answers/decimals.txt")),
     ("defined.txt", include_str!("answers/defined.txt")),
     ("distinct.txt", include_str!("answers/distinct.txt")),
@@ -26,9 +27,11 @@ const FILES: &[(&str, &str)] = &[
     ("names.txt", include_str!("answers/names.txt")),
     ("numbers.txt", include_str!("answers/numbers.txt")),
     ("objects.txt", include_str!("answers/objects.txt")),
+    ("optional.txt", include_str!("answers/optional.txt")),
     ("parameters.txt", include_str!("answers/parameters.txt")),
     ("patterns.txt", include_str!("answers/patterns.txt")),
     ("rows.txt", include_str!("answers/rows.txt")),
+    ("shop.txt", include_str!("answers/shop.txt")),
     ("statements.txt", include_str!("answers/statements.txt")),
     ("stored.txt", include_str!("answers/stored.txt")),
     ("texts.txt", include_str!("answers/texts.txt")),
