@@ -35,6 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("statements.txt", include_str!("answers/statements.txt")),
     ("stored.txt", include_str!("answers/stored.txt")),
     ("texts.txt", include_str!("answers/texts.txt")),
+    ("types.txt", include_str!("answers/types.txt")),
     ("views.txt", include_str!("answers/views.txt")),
     ("zones.txt", include_str!("answers/zones.txt")),
 ];
