@@ -22,6 +22,9 @@ use crate::sources::{asked, psql, until};
 /// How long what the stream does not tell may take to be noticed: looks each 2 s, a new stream, new copies of mirrors.
 const NOTICED: Duration = Duration::from_secs(30);
 
+/// What is said of a mirror that is being copied.
+const NOT_WHOLE: &str = "is not whole";
+
 /// Changes of a round at least; and definitions of a round that has some.
 const ROUND: usize = 60;
 const DEFINED: usize = 4;
@@ -284,12 +287,14 @@ impl Run {
         fed(self.daemon.place.program("psql").args(["-X", "-q"]), statements)
     }
 
-    /// Compares all rows. What the stream does not tell may take until it is noticed; all else is here.
+    /// Compares all rows. What the stream does not tell may take until it is noticed; all else is here. A definition of
+    /// the round before may be noticed in this one: its mirror is copied again, and says so meanwhile.
     fn compare(&mut self, is_noticed_later: bool, steps: &[Step]) {
         let end = Instant::now() + NOTICED;
         loop {
             let (compared, stale) = self.difference();
-            if stale.is_empty() || !is_noticed_later || Instant::now() > end {
+            let is_old = stale.iter().any(|found| !found.ends_with(NOT_WHOLE));
+            if stale.is_empty() || (is_old && !is_noticed_later) || Instant::now() > end {
                 self.figures.compared += compared;
                 self.figures.stale += stale.len();
                 assert!(
@@ -333,7 +338,7 @@ impl Run {
                 }
                 // A mirror that is being copied says so.
                 Err(state) if *mode == Mode::Mirror && state == "55000" => {
-                    differing.push(format!("{name} is not whole"));
+                    differing.push(format!("{name} {NOT_WHOLE}"));
                 }
                 Err(state) => panic!("{name} cannot be read: {state}"),
             }
