@@ -65,6 +65,9 @@ pub(crate) fn published(
                      FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident)))
              FROM tree JOIN pg_class c ON c.oid = tree.oid JOIN pg_namespace n ON n.oid = c.relnamespace
              UNION ALL
+             SELECT format('partitioned %s %s', partrelid, xmin) FROM pg_partitioned_table
+             WHERE partrelid IN (SELECT oid FROM tree)
+             UNION ALL
              SELECT format('column %s %s %s %s %s %s', attrelid, attnum, attname, atttypid, atttypmod, version) FROM col
              UNION ALL
              SELECT format('label %s %s %s', e.oid, e.enumlabel, e.xmin) FROM pg_enum e JOIN ty ON ty.oid = e.enumtypid
