@@ -240,6 +240,15 @@ impl<'a> Translator<'a, '_> {
         }
         let from_start = is_from_start(parts.get(1), parts.get(2));
         let ordered = type_compared(name, &parts);
+        if let Some(ty) = ordered.filter(|_| self.of_row) {
+            // What is computed for each row knows no labels but those of its own columns.
+            let message = format!(
+                "{name} of {} is not supported in the expression of a column or a check",
+                ty.sql_name()
+            );
+            let error = SqlError::new(state::NOT_SUPPORTED, message);
+            return Err(Stop::Error(error.with_hint("use CASE with < and =")));
+        }
         if let Some(ty) = ordered {
             parts.push(Out::made(ty.oid().to_string(), 0));
         }

@@ -288,7 +288,7 @@ impl<'a> Translator<'a, '_> {
         // A value of no type is any value of SQLite's, and its casts take what they can of it.
         let untyped = inner.ty.is_none() && matches!(*inner.form, Form::Computed) && !inner.is_literal();
         // A text of a row that memcached's clients write is any text, and a generated column must not refuse it.
-        let of_row = self.defines && self.queries.is_empty() && inner.ty.is_some_and(types::is_text);
+        let of_row = self.of_row && inner.ty.is_some_and(types::is_text);
         let untyped = untyped || of_row;
         let texts = types::is_text(to.ty) || to.ty == SqlType::Bytea;
         // Of a number it is the same float, with an affinity.

@@ -63,6 +63,7 @@ pub fn typed_expression(
         names.add_column(name, Some(*ty).filter(|ty| *ty != SqlType::Unknown));
     }
     let mut walk = walk(definition, &names, &tokens);
+    walk.of_row = true;
     let out = walk.expression(expression);
     let ty = out.as_ref().ok().and_then(|out| out.ty);
     Ok((finished(walk, out, definition, tokens)?.sql.trim().to_owned(), ty))

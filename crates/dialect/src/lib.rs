@@ -262,6 +262,8 @@ struct Translator<'a, 'n> {
     writes: bool,
     /// It is a part of a definition.
     defines: bool,
+    /// It is an expression of a definition, and computed for each row.
+    of_row: bool,
     /// It is in SQLite's words already.
     served: bool,
     /// The outermost query, where it is a plain one.
@@ -583,6 +585,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             inserts: false,
             writes: false,
             defines: false,
+            of_row: false,
             served: false,
             select: Plain::Not,
             list_end: 0,

@@ -1,7 +1,7 @@
 //! The order of values whose texts sort otherwise: spans, times of the day in a zone, `jsonb`, arrays, labels of enums.
 //!
 //! SQLite compares such values by a collation that is written behind them. A function that chooses among several of
-//! them is given the collation's name.
+//! them is given their type.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

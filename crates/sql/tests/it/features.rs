@@ -15,6 +15,28 @@ fn fragments() -> Db {
     db
 }
 
+/// A `set` was refused because a part of its key is no number.
+#[test]
+fn a_generated_column_takes_what_it_can_of_a_text() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (key TEXT PRIMARY KEY, id INT AS (CAST(split_part(key, '/', 2) AS INT)))");
+    db.run("INSERT INTO t VALUES ('a'), ('a/17')");
+    assert_eq!(db.query("SELECT id FROM t ORDER BY key"), "0;17");
+}
+
+/// It ended with the name of a function that no user knows.
+#[test]
+fn what_a_row_cannot_compute_by_itself_is_named() {
+    let mut db = Db::new();
+    db.run("CREATE TYPE mood AS ENUM ('sad', 'ok')");
+    assert_eq!(
+        db.state("CREATE TABLE t (id INT PRIMARY KEY, e mood, CHECK (greatest(e, 'sad') > 'sad'))"),
+        "0A000"
+    );
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, e mood, CHECK (coalesce(e, 'ok') > 'sad'))");
+    assert_eq!(db.state("INSERT INTO t VALUES (1, 'sad')"), "23514");
+}
+
 /// Two rows that PostgreSQL takes for one were there: `'1 mon'` and `'30 days'` are one interval and two texts.
 #[test]
 fn no_key_tells_rows_apart_by_how_a_value_is_written() {

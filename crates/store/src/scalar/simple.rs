@@ -77,23 +77,18 @@ pub(super) fn of_affinity(ty: SqlType, value: Value, affinity: Affinity) -> Resu
         (Value::Text(text), Affinity::Real) => infinite(text).map_or(value, Value::Real),
         _ => value,
     };
-    let text = match &value {
-        Value::Text(text) if affinity == Affinity::Real => Some(text.clone()),
-        _ => None,
-    };
+    if let (Value::Text(text), Affinity::Real) = (&value, affinity)
+        && text.trim().parse().is_ok_and(|real| is_beyond(ty, real, text))
+    {
+        let message = format!("\"{text}\" is out of range for type {}", ty.sql_name());
+        return Err(Refusal::new("22003", message));
+    }
     let converted = value.with_affinity(affinity);
     let fits = match affinity {
         Affinity::Text => matches!(converted, Value::Text(_)),
         _ => matches!(converted, Value::Integer(_) | Value::Real(_)),
     };
-    match (&converted, &text) {
-        _ if !fits => Err(Refusal::of_kind(ty, &converted)),
-        (Value::Real(real), Some(text)) if is_beyond(ty, *real, text) => {
-            let message = format!("\"{text}\" is out of range for type {}", ty.sql_name());
-            Err(Refusal::new("22003", message))
-        }
-        _ => Ok(converted),
-    }
+    if fits { Ok(converted) } else { Err(Refusal::of_kind(ty, &converted)) }
 }
 
 /// Whether a float of this type cannot say the number that a text spells: it became infinite, or nothing.
