@@ -4,6 +4,7 @@ mod bytes;
 mod caching;
 mod checker;
 mod faults;
+mod joining;
 mod pass_through;
 mod talk;
 
@@ -111,7 +112,7 @@ impl Shop {
     fn facts(&self) -> String {
         psql(
             &self.daemon.place,
-            "SELECT state, reason, count(*), sum(hits), sum(kept), sum(late), sum(forwarded) FROM sqlcached_forwarded
+            "SELECT state, reason, count(*), sum(hits), sum(joined), sum(kept), sum(late), sum(forwarded) FROM sqlcached_forwarded
                  GROUP BY state, reason ORDER BY state, reason",
         )
     }

@@ -45,6 +45,7 @@ fn of_statement(hub: &Hub, statement: &Statement) -> ForwardedFacts {
         hits: load(&counts.hits),
         kept: load(&counts.kept),
         late: load(&counts.late),
+        joined: load(&counts.joined),
         ..ForwardedFacts::default()
     };
     match statement.phase() {

@@ -17,6 +17,7 @@ use crate::gate::{Gate, Moment, Touched};
 use crate::limits::{
     INSPECT_AFTER, INSPECTIONS_WAITING_MAX, LEASE, PLACE_PATIENCE, SETTINGS_MAX, TEXT_BYTES_MAX, TEXTS_MAX,
 };
+use crate::misses::Misses;
 use crate::places::{Places, Ticket};
 use crate::state::{Names, Question, State};
 use crate::text::{Phase, Statement, Text};
@@ -36,6 +37,8 @@ pub struct Hub {
     definitions: AtomicU64,
     defined: Mutex<Defined>,
     places: Places,
+    /// What is being asked for, so that it can be kept.
+    pub(crate) misses: Arc<Misses>,
     /// By a hash of the text and its types.
     texts: RwLock<HashMap<u64, Arc<Text>>>,
     unknown: Arc<Text>,
@@ -105,6 +108,7 @@ impl Hub {
             definitions: AtomicU64::new(0),
             defined: Mutex::default(),
             places: Places::default(),
+            misses: Arc::default(),
             texts: RwLock::default(),
             unknown: Text::unknown(),
             inspections: Mutex::default(),

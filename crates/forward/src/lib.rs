@@ -7,6 +7,7 @@
 //! | `hub` | what all sessions of a server share with the stream of its changes |
 //! | `gate` | no old answer is kept |
 //! | `choice`, `named`, `freshness` | which reads are kept, and how fresh their answers are |
+//! | `misses` | of many that miss one answer, one asks |
 //! | `places` | who wrote does not read what is older than that |
 //! | `text`, `state` | statements, and what their answers depend on beside tables |
 //! | `answers` | the table that has them |
@@ -26,6 +27,7 @@ mod gate;
 mod group;
 mod hub;
 mod limits;
+mod misses;
 mod named;
 mod places;
 mod session;

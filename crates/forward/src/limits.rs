@@ -51,6 +51,15 @@ pub(crate) const LEASE: Duration = Duration::from_secs(2);
 /// which takes less than that for most reads.
 pub const CHECK_PATIENCE: Duration = Duration::from_millis(2);
 
+/// What a statement takes at least, so that who misses its answer waits for another session's: asking for less is as
+/// cheap as being woken.
+pub(crate) const JOINED_FROM: Duration = Duration::from_millis(1);
+
+/// How long is waited for another session's answer, as often as its statement usually takes, and at most: the client of
+/// that session may have stopped reading.
+pub(crate) const JOINED_FOR: u32 = 2;
+pub(crate) const JOINED_FOR_MAX: Duration = Duration::from_secs(10);
+
 /// How long the stream may take to a place that its log had, before a message is written that brings it there: a commit
 /// that the source does not flush at once lies there for 200 ms.
 pub(crate) const PLACE_PATIENCE: Duration = Duration::from_millis(2);

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
 use inspect::{Dependences, Refusal, may_be_read};
 use parking_lot::RwLock;
 use ring::digest::{Context, SHA256};
 
 use crate::choice::Wish;
-use crate::limits::STATES_MAX;
+use crate::limits::{JOINED_FOR, JOINED_FOR_MAX, JOINED_FROM, STATES_MAX};
 use crate::state::{Hash, State, finished};
 
 /// A text, and the types that its client gave to parameters.
@@ -44,6 +45,8 @@ pub struct Statement {
     phase: RwLock<Phase>,
     /// What the source answers where it is described.
     described: OnceLock<Box<[u8]>>,
+    /// The last answer that came was kept: the next will be, too.
+    is_kept: AtomicBool,
     pub(crate) counts: Counts,
 }
 
@@ -58,6 +61,8 @@ pub(crate) struct Counts {
     /// Answers that were kept, and those that were not.
     pub(crate) kept: AtomicU64,
     pub(crate) late: AtomicU64,
+    /// Hits that waited for another session's answer.
+    pub(crate) joined: AtomicU64,
 }
 
 /// What is known of a statement.
@@ -178,6 +183,7 @@ impl Statement {
             hash,
             phase: RwLock::new(Phase::New),
             described: OnceLock::new(),
+            is_kept: AtomicBool::new(false),
             counts: Counts::default(),
         }
     }
@@ -230,6 +236,28 @@ impl Statement {
             *phase = Phase::Asked;
         }
         is_new
+    }
+
+    /// An answer came, and was kept or not.
+    pub(crate) fn note_kept(&self, kept: bool) {
+        // Relaxed: counts, and a guess at what becomes of the next.
+        let counter = if kept { &self.counts.kept } else { &self.counts.late };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.is_kept.store(kept, Ordering::Relaxed);
+    }
+
+    /// An answer came that is none to keep.
+    pub(crate) fn note_unkept(&self) {
+        self.is_kept.store(false, Ordering::Relaxed);
+    }
+
+    /// How long another session's answer is worth waiting for; none: not at all.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        // Relaxed: as above.
+        let forwarded = self.counts.forwarded.load(Ordering::Relaxed).max(1);
+        let usual = Duration::from_micros(self.counts.forwarded_us.load(Ordering::Relaxed) / forwarded);
+        let is_worth_it = self.is_kept.load(Ordering::Relaxed) && usual >= JOINED_FROM;
+        is_worth_it.then(|| (usual * JOINED_FOR).min(JOINED_FOR_MAX))
     }
 
     /// What the source says of its parameters and columns, once that was heard.

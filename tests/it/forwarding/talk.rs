@@ -79,6 +79,15 @@ impl Talk {
         self.client.is_closed()
     }
 
+    /// What asks the server to cancel the statement that runs.
+    pub(super) fn cancel(&self) -> impl Fn() + use<> {
+        let token = self.client.cancel_token();
+        move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(token.cancel_query(NoTls)).unwrap();
+        }
+    }
+
     /// Runs a text by a simple query.
     pub(super) fn simple(&self, sql: &str) -> Answer {
         let messages = self.runtime.block_on(self.client.simple_query(sql)).map_err(|error| state(&error))?;

@@ -6,7 +6,7 @@ use postgres::frontend::Parse;
 
 use super::own::Own;
 use super::reads::{Asked, Way};
-use super::{Check, Expected, Hands, Out, Session};
+use super::{Expected, Hands, Out, Session, Waiting};
 use crate::frame::{Next, next, put};
 use crate::group::{Described, Ended, Group, Run, end_of_group, read};
 use crate::hub::Hub;
@@ -113,7 +113,7 @@ impl Session {
 
     /// A whole group; false: it has to wait.
     fn group(&mut self, bytes: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> bool {
-        let check = self.check.take();
+        let waited = self.waiting.take();
         let group = read(bytes);
         let hub = self.hub.clone();
         if let (Some(hub), Group::Simple(sql)) = (&hub, &group)
@@ -131,10 +131,10 @@ impl Session {
                 Group::Simple(sql) if self.begin_or_end(&hub, sql, bytes, out) => {}
                 Group::Simple(sql) => {
                     let text = hub.text(sql, std::iter::empty());
-                    let asked = Asked { text: &text, way: Way::Simple, run: None, bytes, check };
+                    let asked = Asked { text: &text, way: Way::Simple, run: None, bytes, waited };
                     self.read(&hub, &asked, hands, out);
                 }
-                Group::Run(run) => self.run(&hub, &run, bytes, check, hands, out),
+                Group::Run(run) => self.run(&hub, &run, bytes, waited, hands, out),
                 Group::Prepare(parse, described) => self.prepare(&hub, &parse, described, bytes, out),
                 Group::Describe(name, described) => self.describe(&hub, name, described, bytes, out),
                 Group::Other => self.forward(bytes, out),
@@ -142,7 +142,7 @@ impl Session {
         } else {
             self.forward(bytes, out);
         }
-        self.check.is_none()
+        self.waiting.is_none()
     }
 
     fn run(
@@ -150,7 +150,7 @@ impl Session {
         hub: &Arc<Hub>,
         run: &Run<'_>,
         bytes: &[u8],
-        check: Option<Check>,
+        waited: Option<Waiting>,
         hands: &mut Hands<'_>,
         out: &mut Out<'_>,
     ) {
@@ -163,7 +163,7 @@ impl Session {
             },
         };
         let way = Way::Bound { bind: &run.bind, described: run.described };
-        self.read(hub, &Asked { text: &text, way, run: Some(run), bytes, check }, hands, out);
+        self.read(hub, &Asked { text: &text, way, run: Some(run), bytes, waited }, hands, out);
     }
 
     fn prepare(

@@ -25,6 +25,7 @@ use crate::answers::Answers;
 use crate::gate::Moment;
 use crate::hub::Hub;
 use crate::limits::GROUP_BYTES_MAX;
+use crate::misses::Miss;
 use crate::places::Ticket;
 use crate::state::{Hash, Question, State};
 use crate::text::{Statement, Text};
@@ -87,8 +88,8 @@ pub struct Session {
     changes: u64,
     /// What is kept is not read before the stream has passed this place.
     fence: Option<Ticket>,
-    /// What is kept answers the first request once the stream has passed this place.
-    check: Option<Check>,
+    /// What the first request waits for.
+    waiting: Option<Waiting>,
     /// The client's transaction.
     block: Block,
     /// Who gave the last answer.
@@ -153,13 +154,14 @@ enum Copying {
     Ended,
 }
 
-/// A read that waits until what is kept is known to have all that was committed before it began.
+/// What a read waits for. Times are in microseconds.
 #[derive(Clone, Copy, Debug)]
-struct Check {
-    /// A place behind all of that.
-    ticket: Ticket,
-    /// When it began, in microseconds.
-    since_us: u64,
+enum Waiting {
+    /// What is kept is to have all that was committed before the read began, when this was: the stream is to pass a
+    /// place behind all of that.
+    Place { ticket: Ticket, since_us: u64 },
+    /// Another session's answer, until then.
+    Answer { id: Hash, until_us: u64 },
 }
 
 /// An answer that comes and may be kept.
@@ -171,6 +173,8 @@ struct Fill {
     body: Vec<u8>,
     /// It ended as an answer does.
     complete: bool,
+    /// Others wait for it.
+    _miss: Option<Miss>,
 }
 
 impl Session {
@@ -191,7 +195,7 @@ impl Session {
             state: None,
             changes: 0,
             fence: None,
-            check: None,
+            waiting: None,
             block: Block::None,
             last: DATABASE,
         }
@@ -211,14 +215,29 @@ impl Session {
     /// Whether its first request waits. It is looked at again when its thread is woken, or after
     /// [`CHECK_PATIENCE`](crate::CHECK_PATIENCE).
     pub fn waits(&self) -> bool {
-        self.check.is_some()
+        self.waiting.is_some()
+    }
+
+    /// Whether its first request, which waits, may have what it waits for; this is cheaper than to look at it.
+    pub fn is_due(&self, now_us: u64) -> bool {
+        match (&self.hub, self.waiting) {
+            (Some(hub), Some(Waiting::Answer { id, until_us })) => now_us >= until_us || !hub.misses.has(&id),
+            _ => true,
+        }
+    }
+
+    /// Its first request waits no more for another session's answer.
+    pub fn stop_joining(&mut self) {
+        if let Some(Waiting::Answer { until_us, .. }) = &mut self.waiting {
+            *until_us = 0;
+        }
     }
 
     /// Whether whole requests of the client wait here, for the session's state or for the stream.
     pub fn holds_requests(&self) -> bool {
         let only_state =
             self.expected.len() == 1 && matches!(self.expected.back(), Some(Expected::State { .. }));
-        (self.check.is_some() || only_state) && !self.input.is_empty()
+        (self.waiting.is_some() || only_state) && !self.input.is_empty()
     }
 
     /// Looks again at the request that waits.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use inspect::{Bound, Dependences};
 use postgres::Format;
@@ -9,7 +10,7 @@ use postgres::frontend::Bind;
 use ring::digest::{Context, SHA256};
 
 use super::block::{Block, end_of, is_begin};
-use super::{CACHE, Check, Expected, Fill, Hands, Out, Session};
+use super::{CACHE, Expected, Fill, Hands, Out, Session, Waiting};
 use crate::choice::Wish;
 use crate::frame::put;
 use crate::freshness::Freshness;
@@ -35,7 +36,7 @@ pub(super) struct Asked<'a> {
     /// The whole group.
     pub(super) bytes: &'a [u8],
     /// It has waited, for this.
-    pub(super) check: Option<Check>,
+    pub(super) waited: Option<Waiting>,
 }
 
 /// What became of a read that what is kept may answer.
@@ -59,7 +60,7 @@ impl Session {
         out: &mut Out<'_>,
     ) {
         let Asked { text, way, bytes, .. } = *asked;
-        if asked.check.is_none() {
+        if asked.waited.is_none() {
             // Relaxed: a count.
             text.calls.fetch_add(1, Ordering::Relaxed);
         }
@@ -88,10 +89,15 @@ impl Session {
             // Before the answer is looked for: one that is found afterwards was not removed.
             let is_fresh = match freshness {
                 Freshness::Own | Freshness::Stream => true,
-                Freshness::Checked => asked.check.is_some_and(|check| hub.has_passed(check.ticket)),
+                Freshness::Checked => {
+                    matches!(asked.waited, Some(Waiting::Place { ticket, .. }) if hub.has_passed(ticket))
+                }
                 Freshness::Commit => hub.is_awaited(hands.now_us),
             };
-            self.answer(hub, &statement, &id, (freshness, is_fresh), asked, hands, out)
+            match self.answer(hub, &statement, &id, (freshness, is_fresh), asked, hands, out) {
+                Found::Nothing => self.join(hub, &statement, &id, asked, hands),
+                found => found,
+            }
         } else {
             Found::Nothing
         };
@@ -100,8 +106,10 @@ impl Session {
         }
         let Ok(tags) = dependences.tags(&way.parameters()) else { return self.forward(bytes, out) };
         let moment = hub.moment(text);
-        let fill =
-            moment.map(|moment| Box::new(Fill { id, tags, moment, body: Vec::new(), complete: false }));
+        let fill = moment.map(|moment| {
+            let _miss = hub.misses.begin(&id);
+            Box::new(Fill { id, tags, moment, body: Vec::new(), complete: false, _miss })
+        });
         self.forward_read(bytes, &state, out);
         if let Some(Expected::Group(sent)) = self.expected.back_mut() {
             sent.execution = Some((Arc::clone(&statement), hands.now_us));
@@ -169,7 +177,7 @@ impl Session {
         if !any || !is_fresh {
             out.client.truncate(before);
             let may_wait = any && freshness == Freshness::Checked;
-            return if may_wait { self.wait(hub, asked.check, hands) } else { Found::Nothing };
+            return if may_wait { self.wait(hub, asked.waited, hands) } else { Found::Nothing };
         }
         if run.is_some_and(|run| run.closed) {
             put(b'3', &[], out.client);
@@ -183,22 +191,46 @@ impl Session {
             None => {}
         }
         statement.counts.hits.fetch_add(1, Ordering::Relaxed);
+        if matches!(asked.waited, Some(Waiting::Answer { .. })) {
+            statement.counts.joined.fetch_add(1, Ordering::Relaxed);
+        }
         Found::Answered
     }
 
     /// An answer is there, and may lack what was committed before its read began. Such a commit, as soon as others see
     /// it, is in the log before the place that is asked for. When the stream is there, what it changed was removed.
-    fn wait(&mut self, hub: &Hub, waited: Option<Check>, hands: &Hands<'_>) -> Found {
-        let patience = u64::try_from(CHECK_PATIENCE.as_micros()).unwrap_or(u64::MAX);
-        let check = match waited {
-            None => Check { ticket: hub.await_place(hands.waker), since_us: hands.now_us },
-            Some(check) if hands.now_us.saturating_sub(check.since_us) < patience => {
-                hub.wake_again(hands.waker);
-                check
+    fn wait(&mut self, hub: &Hub, waited: Option<Waiting>, hands: &Hands<'_>) -> Found {
+        let waiting = match waited {
+            None | Some(Waiting::Answer { .. }) => {
+                Waiting::Place { ticket: hub.await_place(hands.waker), since_us: hands.now_us }
             }
-            Some(_) => return Found::Nothing,
+            Some(waiting @ Waiting::Place { since_us, .. })
+                if hands.now_us.saturating_sub(since_us) < micros(CHECK_PATIENCE) =>
+            {
+                hub.wake_again(hands.waker);
+                waiting
+            }
+            Some(Waiting::Place { .. }) => return Found::Nothing,
         };
-        self.check = Some(check);
+        self.waiting = Some(waiting);
+        Found::Waits
+    }
+
+    /// No answer is there. Another session may be asking for it: a read waits for that once.
+    fn join(
+        &mut self,
+        hub: &Hub,
+        statement: &Statement,
+        id: &Hash,
+        asked: &Asked<'_>,
+        hands: &Hands<'_>,
+    ) -> Found {
+        let patience = if asked.waited.is_none() { statement.patience() } else { None };
+        let Some(patience) = patience.filter(|_| hub.misses.wake(id, hands.waker)) else {
+            return Found::Nothing;
+        };
+        let until_us = hands.now_us.saturating_add(micros(patience));
+        self.waiting = Some(Waiting::Answer { id: *id, until_us });
         Found::Waits
     }
 
@@ -303,6 +335,10 @@ impl<'b> Way<'b> {
         };
         bind.parameters().map(value).collect()
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Whether an answer of so many bytes is kept.

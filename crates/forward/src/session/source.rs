@@ -173,8 +173,9 @@ impl Session {
         statement.counts.forwarded.fetch_add(1, Ordering::Relaxed);
         let took = hands.now_us.saturating_sub(since_us);
         statement.counts.forwarded_us.fetch_add(took, Ordering::Relaxed);
-        if let Some(fill) = sent.fill.filter(|fill| fill.complete && self.status != b'E') {
-            keep(&hub, &statement, *fill, hands);
+        match sent.fill.filter(|fill| fill.complete && self.status != b'E') {
+            Some(fill) => keep(&hub, &statement, *fill, hands),
+            None => statement.note_unkept(),
         }
     }
 }
@@ -194,13 +195,11 @@ fn reads(hub: &Hub, statement: &Arc<Statement>) -> bool {
 }
 
 fn keep(hub: &Hub, statement: &Statement, fill: Fill, hands: &mut Hands<'_>) {
-    let Fill { id, tags, moment, body, .. } = fill;
+    let Fill { id, tags, moment, body, _miss, .. } = fill;
     let kept = hub.let_in(moment, &tags, || {
         hands.answers.keep(&hub.answers, Answer { id, statement: statement.number, tags: &tags, body })
     });
-    // Relaxed: counts.
-    let counter = if kept { &statement.counts.kept } else { &statement.counts.late };
-    counter.fetch_add(1, Ordering::Relaxed);
+    statement.note_kept(kept);
 }
 
 impl Sent {

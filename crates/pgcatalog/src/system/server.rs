@@ -175,6 +175,8 @@ pub struct ForwardedFacts {
     pub forwarded_us: u64,
     /// Executions that were answered here.
     pub hits: u64,
+    /// Those of them that waited for the answer of another session's execution.
+    pub joined: u64,
     /// Answers that were kept.
     pub kept: u64,
     /// Answers that were not, for what they depend on changed meanwhile.

@@ -60,7 +60,7 @@ pub(crate) struct Forwarded {
     cancel: Option<Arc<Target>>,
     /// When something came last.
     active: Tick,
-    /// It is in its worker's list of those that wait for the stream.
+    /// It is in its worker's list of those that wait.
     pub(super) listed: bool,
 }
 
@@ -164,6 +164,7 @@ impl Forwarded {
     /// Its statement is to be cancelled.
     pub(super) fn cancel(&mut self, target: Arc<Target>) {
         self.cancel = Some(target);
+        self.session.stop_joining();
     }
 
     /// What to cancel at the source, as soon as that was sent all that the client has sent.
@@ -172,9 +173,14 @@ impl Forwarded {
         if is_sent { self.cancel.take() } else { None }
     }
 
-    /// Whether its first request waits for the stream.
+    /// Whether its first request waits for the stream, or for another session's answer.
     pub(super) fn waits(&self) -> bool {
         self.session.waits()
+    }
+
+    /// Whether its first request, which waits, is to be looked at.
+    pub(super) fn is_due(&self, now_us: u64) -> bool {
+        self.session.is_due(now_us)
     }
 
     /// Looks again at the request that waits. False: the session is over.

@@ -82,7 +82,7 @@ pub(super) struct Worker {
     /// By place; a token is twice that, and one more for the source.
     sessions: Vec<Option<Box<Forwarded>>>,
     free: Vec<usize>,
-    /// The places of sessions whose first request waits for the stream.
+    /// The places of sessions whose first request waits.
     waiting: Vec<usize>,
     buffer: Box<[u8]>,
     to_client: Vec<u8>,
@@ -236,13 +236,19 @@ impl Worker {
         }
     }
 
-    /// The stream has passed a place, or the patience of those who wait for one is over.
+    /// Something that sessions wait for may have come, or their patience is over.
     fn look_again(&mut self) {
+        let (_, now_us) = self.answers.now();
         for place in std::mem::take(&mut self.waiting) {
             let Some(session) = &mut self.sessions[place] else { continue };
             // Another session may have taken the place of one that is gone.
-            if std::mem::take(&mut session.listed) && session.waits() {
+            if !session.listed || !session.waits() {
+                session.listed = false;
+            } else if session.is_due(now_us) {
+                session.listed = false;
                 self.with(place, Forwarded::look_again);
+            } else {
+                self.waiting.push(place);
             }
         }
     }

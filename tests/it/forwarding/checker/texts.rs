@@ -58,6 +58,9 @@ pub(super) const READS: &[&str] = &[
     "SELECT id, ver FROM item WHERE id = $1::int UNION ALL SELECT id, ver FROM other WHERE id = $1::int ORDER BY 1, 2",
     "SELECT id, ver FROM other ORDER BY ver DESC, id LIMIT 2",
     "SELECT id, rank() OVER (ORDER BY ver DESC, id) FROM item WHERE grp = $1::int ORDER BY id",
+    // Long enough that who misses it waits for another session's answer.
+    "SELECT i.id, i.ver, count(*) FROM item i, generate_series(1, 20000) n WHERE i.id = $1::int GROUP BY i.id, i.ver",
+    "SELECT i.id, i.ver, count(*) FROM item i, generate_series(1, 20000) n WHERE i.grp = $1::int GROUP BY i.id, i.ver ORDER BY i.id",
 ];
 
 /// What is written: `{id}`, `{to}` and `{y}` are keys.

@@ -103,6 +103,7 @@ pub(super) fn forwarded(system: &System, rows: &mut Rows) {
             ("forwarded", int(one.forwarded)),
             ("forwarded_ms", Value::Real(one.forwarded_us as f64 / 1e3)),
             ("hits", int(one.hits)),
+            ("joined", int(one.joined)),
             ("kept", int(one.kept)),
             ("late", int(one.late)),
         ]);
