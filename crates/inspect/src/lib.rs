@@ -31,7 +31,7 @@ mod uses;
 mod verdict;
 mod words;
 
-pub use canonical::Bound;
+pub use canonical::{Bound, told};
 pub use relations::literal;
 pub use statement::may_be_read;
 pub use tags::TAGS_MAX;

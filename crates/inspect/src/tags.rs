@@ -67,7 +67,10 @@ impl Dependences {
         for operand in &guard.values {
             let found = match operand {
                 Operand::Literal(value) => vec![Written::Value(value.clone())],
-                Operand::Parameter(at) => vec![written(guard.kind, *parameters.get(*at)?, self.is_utf8)],
+                Operand::Parameter(at) => {
+                    let kind = guard.kind.of_value(*self.parameter_types.get(*at)?);
+                    vec![written(kind, *parameters.get(*at)?, self.is_utf8)]
+                }
                 Operand::Elements(at) => written_elements(guard.kind, *parameters.get(*at)?, self.is_utf8)?,
             };
             for value in found {

@@ -1,5 +1,7 @@
 //! What an inspection finds, and what it asks.
 
+use postgres::oid;
+
 /// Asks the source. The connection works as the client's user, with its `search_path` and settings set, outside a
 /// transaction.
 pub trait Catalogue {
@@ -132,8 +134,24 @@ pub enum GuardKind {
     Bool,
     /// `date`, in the style ISO.
     Date,
+    /// `timestamp`
+    Timestamp,
+    /// `timestamptz`, in UTC.
+    Timestamptz,
+    /// `numeric`, without zeros at the end of its fraction; see [`told`](crate::told).
+    Numeric,
+    /// `bytea`, in hexadecimal digits.
+    Bytes,
     /// An enum: its labels.
     Enum,
+}
+
+impl GuardKind {
+    /// How a value of this type is read that a column of this kind is compared with: an integer is a `numeric`, too.
+    pub(crate) fn of_value(self, type_oid: u32) -> Self {
+        let is_integer = matches!(type_oid, oid::INT2 | oid::INT4 | oid::INT8);
+        if self == Self::Numeric && is_integer { Self::Integer } else { self }
+    }
 }
 
 /// What a guard's column is compared with.

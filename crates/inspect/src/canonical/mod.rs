@@ -1,6 +1,15 @@
-//! One way to write a value: as the stream of changes tells it.
+//! One way to write a value: as the stream of changes tells it, without what values differ in that are equal.
+
+mod arrays;
+mod numbers;
+mod times;
+
+use std::borrow::Cow;
+
+use postgres::{Format, Value, decode, oid};
 
 use crate::verdict::GuardKind;
+use arrays::{elements_of_binary, elements_of_text};
 
 /// The value of a parameter as a client binds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,18 +78,37 @@ pub(crate) fn of_datum(
             of_text(kind, text.as_bytes(), true)
         }
         GuardKind::Uuid | GuardKind::Bool => of_binary(kind, bytes, true),
-        GuardKind::Date => of_days(i32::from_le_bytes(bytes.try_into().ok()?)),
+        GuardKind::Bytes => of_binary(kind, content(bytes)?, true),
+        GuardKind::Numeric => of_binary(kind, &numbers::sent(content(bytes)?)?, true),
+        GuardKind::Date | GuardKind::Timestamp | GuardKind::Timestamptz => {
+            let sent: Vec<u8> = bytes.iter().rev().copied().collect();
+            of_binary(kind, &sent, true)
+        }
         GuardKind::Enum => label(u32::from_le_bytes(bytes.try_into().ok()?)),
+    }
+}
+
+/// A value of the stream, of a column of this type, without what equal values of that type differ in.
+pub fn told(type_oid: u32, value: &[u8]) -> Cow<'_, [u8]> {
+    let plain = || numbers::plain(std::str::from_utf8(value).ok()?);
+    match (type_oid == oid::NUMERIC).then(plain).flatten() {
+        Some(plain) => Cow::Owned(plain.into_bytes()),
+        None => Cow::Borrowed(value),
     }
 }
 
 /// A text behind its four bytes of length.
 pub(crate) fn text_of_datum(bytes: &[u8]) -> Option<String> {
-    let (length, text) = bytes.split_first_chunk::<4>()?;
+    String::from_utf8(content(bytes)?.to_vec()).ok()
+}
+
+/// What lies behind four bytes of length.
+fn content(bytes: &[u8]) -> Option<&[u8]> {
+    let (length, content) = bytes.split_first_chunk::<4>()?;
     let length = u32::from_le_bytes(*length);
     // Two low bits say that it is neither short nor compressed.
     let plain = length.trailing_zeros() >= 2 && usize::try_from(length >> 2).ok()? == bytes.len();
-    plain.then(|| String::from_utf8(text.to_vec()).ok())?
+    plain.then_some(content)
 }
 
 fn of_text(kind: GuardKind, bytes: &[u8], is_utf8: bool) -> Option<String> {
@@ -100,7 +128,22 @@ fn of_text(kind: GuardKind, bytes: &[u8], is_utf8: bool) -> Option<String> {
         }
         GuardKind::Bool => of_truth(text),
         GuardKind::Uuid => of_uuid(text),
-        GuardKind::Date => of_date(text),
+        GuardKind::Date => times::date(text),
+        GuardKind::Timestamp => times::timestamp(text),
+        GuardKind::Timestamptz => times::timestamptz(text),
+        GuardKind::Numeric => numbers::plain(text.trim_ascii()),
+        GuardKind::Bytes => decoded(oid::BYTEA, Format::Text, bytes),
+    }
+}
+
+/// A value that has one way to be written, as `postgres` reads it.
+fn decoded(type_oid: u32, format: Format, bytes: &[u8]) -> Option<String> {
+    match decode(type_oid, format, bytes).ok()? {
+        Value::Text(text) => Some(text),
+        Value::Bytes(bytes) => {
+            Some(bytes.iter().fold("\\x".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+        }
+        Value::Integer(_) | Value::Real(_) | Value::Null => None,
     }
 }
 
@@ -117,7 +160,11 @@ fn of_binary(kind: GuardKind, bytes: &[u8], is_utf8: bool) -> Option<String> {
             let digits = bytes.iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
             of_uuid(&digits)
         }
-        GuardKind::Date => of_days(i32::from_be_bytes(bytes.try_into().ok()?)),
+        GuardKind::Date => times::of_binary(oid::DATE, bytes),
+        GuardKind::Timestamp => times::of_binary(oid::TIMESTAMP, bytes),
+        GuardKind::Timestamptz => times::of_binary(oid::TIMESTAMPTZ, bytes),
+        GuardKind::Numeric => numbers::plain(&decoded(oid::NUMERIC, Format::Binary, bytes)?),
+        GuardKind::Bytes => decoded(oid::BYTEA, Format::Binary, bytes),
     }
 }
 
@@ -152,102 +199,6 @@ fn of_uuid(text: &str) -> Option<String> {
     }
     let part = |from: usize, to: usize| &digits[from..to];
     Some(format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)))
-}
-
-/// `2026-11-29`, which means the same in each style of dates.
-fn of_date(text: &str) -> Option<String> {
-    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else { return None };
-    let digits = [y1, y2, y3, y4, m1, m2, d1, d2];
-    let plain = digits.iter().all(|digit| digit.is_ascii_digit());
-    (plain && !text.starts_with("0000")).then(|| text.to_owned())
-}
-
-/// Days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
-const DAYS_TO_2000: i64 = 10_957;
-
-/// A date of the years 1 to 9999 by its days since 2000-01-01.
-fn of_days(days: i32) -> Option<String> {
-    // Years that begin in March, in eras of 400 years, as in Howard Hinnant's `civil_from_days`.
-    let days = i64::from(days) + DAYS_TO_2000 + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * day + 2) / 153;
-    let day = day - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    (1..=9_999).contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
-}
-
-/// The elements of `{a,"b c",NULL}` of one dimension.
-fn elements_of_text(text: &str) -> Option<Vec<Option<String>>> {
-    let mut rest = text.trim_ascii().strip_prefix('{')?.trim_ascii_start();
-    let mut elements = Vec::new();
-    if rest == "}" {
-        return Some(elements);
-    }
-    loop {
-        let (element, behind) = if let Some(quoted) = rest.strip_prefix('"') {
-            quoted_element(quoted)?
-        } else {
-            let (plain, behind) = rest.split_at(rest.find([',', '}', '{', '"', '\\'])?);
-            let plain = plain.trim_ascii();
-            if plain.is_empty() {
-                return None;
-            }
-            ((!plain.eq_ignore_ascii_case("null")).then(|| plain.to_owned()), behind)
-        };
-        elements.push(element);
-        match behind.trim_ascii_start().split_at_checked(1)? {
-            (",", behind) => rest = behind.trim_ascii_start(),
-            ("}", "") => return Some(elements),
-            _ => return None,
-        }
-    }
-}
-
-/// An element behind its opening quote, and what follows its closing one.
-fn quoted_element(text: &str) -> Option<(Option<String>, &str)> {
-    let mut element = String::new();
-    let mut characters = text.char_indices();
-    loop {
-        match characters.next()? {
-            (at, '"') => return Some((Some(element), &text[at + 1..])),
-            (_, '\\') => element.push(characters.next()?.1),
-            (_, other) => element.push(other),
-        }
-    }
-}
-
-/// The elements of an array of one dimension in binary format.
-fn elements_of_binary(kind: GuardKind, bytes: &[u8], is_utf8: bool) -> Option<Vec<Written>> {
-    let mut rest = bytes;
-    let mut next = || {
-        let (number, behind) = rest.split_first_chunk::<4>()?;
-        rest = behind;
-        Some(i32::from_be_bytes(*number))
-    };
-    let (dimensions, _flags, _type) = (next()?, next()?, next()?);
-    if dimensions == 0 {
-        return Some(Vec::new());
-    }
-    let (count, _lower_bound) = (next()?, next()?);
-    if dimensions != 1 {
-        return None;
-    }
-    let mut elements = Vec::new();
-    for _ in 0..count {
-        let (length, behind) = rest.split_first_chunk::<4>()?;
-        rest = behind;
-        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
-            elements.push(Written::Null);
-            continue;
-        };
-        let (element, behind) = rest.split_at_checked(length)?;
-        rest = behind;
-        elements.push(written(kind, Bound::Binary(element), is_utf8));
-    }
-    Some(elements)
 }
 
 #[cfg(test)]

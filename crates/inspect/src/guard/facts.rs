@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use postgres::oid;
+
 use crate::canonical::of_datum;
 use crate::node::{Node, Struct};
 use crate::types::Types;
@@ -53,6 +55,10 @@ const EQUALITIES: &[(u32, Family)] = &[
     (2972, Family::Uuid),
     (91, Family::Bool),
     (1093, Family::Date),
+    (2060, Family::Timestamp),
+    (1320, Family::Timestamptz),
+    (1752, Family::Numeric),
+    (1955, Family::Bytes),
     (3516, Family::Enum),
 ];
 
@@ -65,19 +71,16 @@ enum Family {
     Uuid,
     Bool,
     Date,
+    Timestamp,
+    Timestamptz,
+    Numeric,
+    Bytes,
     Enum,
 }
 
-/// OIDs of types.
-const BOOL: u32 = 16;
-const INTEGERS: [u32; 3] = [20, 21, 23];
-const INTEGER_ARRAYS: [u32; 3] = [1005, 1007, 1016];
-const TEXTS: [u32; 2] = [25, 1043];
-const TEXT_ARRAYS: [u32; 2] = [1009, 1015];
-const CHAR: u32 = 1042;
-const DATE: u32 = 1082;
-const UUID: u32 = 2950;
-const UUID_ARRAY: u32 = 2951;
+/// Types whose values are compared as numbers, and as texts.
+const INTEGERS: [u32; 3] = [oid::INT8, oid::INT2, oid::INT4];
+const TEXTS: [u32; 2] = [oid::TEXT, oid::VARCHAR];
 
 /// Reads conditions of one query, whose list of tables this is.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +139,7 @@ impl Reader<'_> {
     fn truth(&self, node: &Node, value: &str) -> Option<Fact> {
         let (column, found) = self.column(node)?;
         let operands = vec![Operand::Literal(value.to_owned())];
-        (found.number("vartype") == Some(BOOL))
+        (found.number("vartype") == Some(oid::BOOL))
             .then_some(Fact::Is(column, Values { kind: GuardKind::Bool, operands }))
     }
 
@@ -169,7 +172,10 @@ impl Reader<'_> {
         }
         let kind = kind(family, found)?;
         let array = relabelled(list).labelled("PARAM").filter(|array| array.is("paramkind", "0"))?;
-        array.number("paramtype").filter(|elements| is_array_of(*elements, family))?;
+        let elements = oid::element_of(array.number("paramtype")?)?;
+        if !is_of(elements, family, found.number("vartype")?) {
+            return None;
+        }
         let operands = vec![Operand::Elements(parameter(array)?)];
         Some(Fact::Is(column, Values { kind, operands }))
     }
@@ -215,6 +221,7 @@ impl Reader<'_> {
             operands.push(Operand::Parameter(parameter(node)?));
         } else if !node.is("constisnull", "true") {
             let Node::Datum(bytes) = node.field("constvalue") else { return None };
+            let kind = kind.of_value(ty);
             let value = of_datum(kind, bytes, |label| self.types.labels.get(&label).cloned())?;
             operands.push(Operand::Literal(value));
         }
@@ -249,13 +256,19 @@ fn relabelled(node: &Node) -> &Node {
     }
 }
 
-/// Casts among integers, which keep the number or fail.
+/// Casts among integers, which keep the number or fail, and from those to `numeric`.
 const INTEGER_CASTS: [u32; 6] = [313, 314, 480, 481, 714, 754];
+const NUMERIC_CASTS: [u32; 3] = [1740, 1781, 1782];
 
-/// A value without a cast from one integer type to another.
+/// A value without a cast from an integer type that keeps the number.
 fn without_cast(node: &Node, family: Family) -> &Node {
-    let cast = node.labelled("FUNCEXPR").filter(|_| family == Family::Integer);
-    let cast = cast.filter(|cast| cast.number("funcid").is_some_and(|cast| INTEGER_CASTS.contains(&cast)));
+    let casts = match family {
+        Family::Integer => &INTEGER_CASTS[..],
+        Family::Numeric => &NUMERIC_CASTS,
+        _ => return node,
+    };
+    let cast = node.labelled("FUNCEXPR");
+    let cast = cast.filter(|cast| cast.number("funcid").is_some_and(|cast| casts.contains(&cast)));
     cast.and_then(|cast| cast.field("args").items().first()).unwrap_or(node)
 }
 
@@ -266,12 +279,16 @@ fn kind(family: Family, column: &Struct) -> Option<GuardKind> {
         Family::Integer if INTEGERS.contains(&ty) => Some(GuardKind::Integer),
         Family::Text if TEXTS.contains(&ty) => Some(GuardKind::Text),
         // The length of char(n) stands behind four bytes.
-        Family::Char if ty == CHAR => {
+        Family::Char if ty == oid::BPCHAR => {
             Some(GuardKind::Char(column.number::<usize>("vartypmod")?.checked_sub(4)?))
         }
-        Family::Uuid if ty == UUID => Some(GuardKind::Uuid),
-        Family::Bool if ty == BOOL => Some(GuardKind::Bool),
-        Family::Date if ty == DATE => Some(GuardKind::Date),
+        Family::Uuid if ty == oid::UUID => Some(GuardKind::Uuid),
+        Family::Bool if ty == oid::BOOL => Some(GuardKind::Bool),
+        Family::Date if ty == oid::DATE => Some(GuardKind::Date),
+        Family::Timestamp if ty == oid::TIMESTAMP => Some(GuardKind::Timestamp),
+        Family::Timestamptz if ty == oid::TIMESTAMPTZ => Some(GuardKind::Timestamptz),
+        Family::Numeric if ty == oid::NUMERIC => Some(GuardKind::Numeric),
+        Family::Bytes if ty == oid::BYTEA => Some(GuardKind::Bytes),
         Family::Enum => Some(GuardKind::Enum),
         _ => None,
     }
@@ -282,17 +299,8 @@ fn is_of(ty: u32, family: Family, column_type: u32) -> bool {
     match family {
         Family::Integer => INTEGERS.contains(&ty),
         Family::Text => TEXTS.contains(&ty),
+        Family::Numeric => ty == oid::NUMERIC || INTEGERS.contains(&ty),
         _ => ty == column_type,
-    }
-}
-
-/// Whether arrays of a type have elements that are compared in this family.
-fn is_array_of(ty: u32, family: Family) -> bool {
-    match family {
-        Family::Integer => INTEGER_ARRAYS.contains(&ty),
-        Family::Text => TEXT_ARRAYS.contains(&ty),
-        Family::Uuid => ty == UUID_ARRAY,
-        _ => false,
     }
 }
 
@@ -310,6 +318,10 @@ pub(super) fn fits(written: GuardKind, column: &Struct) -> bool {
         GuardKind::Uuid => Family::Uuid,
         GuardKind::Bool => Family::Bool,
         GuardKind::Date => Family::Date,
+        GuardKind::Timestamp => Family::Timestamp,
+        GuardKind::Timestamptz => Family::Timestamptz,
+        GuardKind::Numeric => Family::Numeric,
+        GuardKind::Bytes => Family::Bytes,
         GuardKind::Enum => Family::Enum,
     };
     kind(family, column) == Some(written)

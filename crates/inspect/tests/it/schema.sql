@@ -4,7 +4,7 @@ CREATE TYPE shop.state AS ENUM ('open', 'paid'); CREATE DOMAIN shop.price AS num
 
 CREATE TABLE shop.seller (id int PRIMARY KEY, name text, city varchar(20), active boolean)
 
-CREATE TABLE shop.item (id bigint PRIMARY KEY, seller_id int, sku varchar(20), title text, code char(5), tag uuid, cost shop.price, state shop.state, born date, made timestamptz, at timestamp, attributes jsonb, parts int[], sold boolean, doubled bigint GENERATED ALWAYS AS (seller_id * 2) STORED); ALTER TABLE shop.item REPLICA IDENTITY FULL
+CREATE TABLE shop.item (id bigint PRIMARY KEY, seller_id int, sku varchar(20), title text, code char(5), tag uuid, cost shop.price, state shop.state, born date, made timestamptz, at timestamp, attributes jsonb, parts int[], sold boolean, weight numeric, digest bytea, doubled bigint GENERATED ALWAYS AS (seller_id * 2) STORED); ALTER TABLE shop.item REPLICA IDENTITY FULL
 
 CREATE TABLE shop.review (id int PRIMARY KEY, item_id bigint, stars int, body text)
 

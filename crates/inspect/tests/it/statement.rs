@@ -37,6 +37,10 @@ enum Kind {
     Integer,
     Text,
     Truth,
+    /// Values that are written in several ways.
+    Number,
+    Moment,
+    Bytes,
 }
 
 const OF_TABLE: &[(&str, Kind)] = &[
@@ -45,6 +49,9 @@ const OF_TABLE: &[(&str, Kind)] = &[
     ("b", Kind::Integer),
     ("t", Kind::Text),
     ("f", Kind::Truth),
+    ("m", Kind::Number),
+    ("w", Kind::Moment),
+    ("y", Kind::Bytes),
 ];
 const OF_QUERY: &[(&str, Kind)] = &[("k", Kind::Integer), ("v", Kind::Integer)];
 
@@ -104,7 +111,8 @@ impl Generator {
     fn table(&mut self, name: &str) -> Vec<String> {
         let integer = self.one(&["int", "bigint", "smallint"]);
         let text = self.one(&["text", "varchar(9)", "char(3)"]);
-        let columns = format!("id int, a {integer}, b int, t {text}, f boolean");
+        let columns =
+            format!("id int, a {integer}, b int, t {text}, f boolean, m numeric, w timestamptz, y bytea");
         let mut all = match self.rng.u32(..4) {
             0 => {
                 let key = self.one(&["", ", UNIQUE (a)", ", UNIQUE (b, a)"]);
@@ -123,7 +131,9 @@ impl Generator {
                 vec![
                     format!("CREATE TABLE {name} ({columns}, PRIMARY KEY ({key})) PARTITION BY {how} (id)"),
                     format!("CREATE TABLE {name}_x PARTITION OF {name} FOR VALUES {}", parts[0]),
-                    format!("CREATE TABLE {name}_y (f boolean, t {text}, b int, a {integer}, id int)"),
+                    format!(
+                        "CREATE TABLE {name}_y (y bytea, w timestamptz, f boolean, m numeric, t {text}, b int, a {integer}, id int)"
+                    ),
                     format!(
                         "ALTER TABLE {name}_y ALTER id SET NOT NULL, ALTER a {}",
                         if key == "id" { "DROP NOT NULL" } else { "SET NOT NULL" }
@@ -167,6 +177,26 @@ impl Generator {
             Kind::Integer => self.number(),
             Kind::Text => format!("'{}'", self.word()),
             Kind::Truth => self.one(&["true", "false"]),
+            other => format!("'{}'", self.spelled(other)),
+        }
+    }
+
+    /// A value in one of several spellings.
+    fn spelled(&mut self, kind: Kind) -> String {
+        match kind {
+            Kind::Number => {
+                self.one(&["1", "1.0", "1.00", "2.5", "+02.50", "2.5e0", "NaN", "12345678.9", "-0"])
+            }
+            Kind::Moment => self.one(&[
+                "2026-01-01 00:00:00+00",
+                "2026-01-01T01:30:00+01:30",
+                "2026-01-01 00:00:00.500Z",
+                "2025-12-31 23:00:00.5-01",
+                "2026-01-01",
+                "infinity",
+            ]),
+            Kind::Bytes => self.one(&["\\x01", "\\001", "\\x0A", "\\x0a", ""]),
+            Kind::Integer | Kind::Text | Kind::Truth => self.word(),
         }
     }
 
@@ -183,7 +213,7 @@ impl Generator {
             1..8 => {
                 let row: Vec<String> = OF_TABLE.iter().map(|(_, kind)| self.literal(*kind)).collect();
                 format!(
-                    "INSERT INTO {table} (id, a, b, t, f) VALUES ({}) ON CONFLICT DO NOTHING",
+                    "INSERT INTO {table} (id, a, b, t, f, m, w, y) VALUES ({}) ON CONFLICT DO NOTHING",
                     row.join(", ")
                 )
             }
@@ -366,7 +396,8 @@ impl Generator {
 
     fn atom(&mut self, depth: usize, sources: &[Source]) -> String {
         let column = self.integer(sources);
-        match self.rng.u32(..22) {
+        match self.rng.u32(..25) {
+            22..25 => self.of_spelled(sources),
             0..5 => format!("{column} = {}", self.number()),
             5 | 6 if self.has_parameters => {
                 let value = self.number();
@@ -393,6 +424,23 @@ impl Generator {
                 format!("{column} {not}IN (SELECT k FROM ({}) q)", self.deeper(depth, sources))
             }
             _ => format!("{column} < {}", self.number()),
+        }
+    }
+
+    fn of_spelled(&mut self, sources: &[Source]) -> String {
+        let kinds = [(Kind::Number, "numeric"), (Kind::Moment, "timestamptz"), (Kind::Bytes, "bytea")];
+        let (kind, ty) = kinds[self.rng.usize(..kinds.len())];
+        let Some(column) = self.column(sources, kind) else { return "true".to_owned() };
+        let value = self.spelled(kind);
+        match self.rng.u32(..5) {
+            0 => format!("{column} = {}", self.column(sources, kind).unwrap_or_else(|| column.clone())),
+            1 if kind == Kind::Number => format!("{column} = {}", self.number()),
+            2 if self.has_parameters && kind == Kind::Number => {
+                let number = self.number();
+                format!("{column} = {}", self.parameter("int", number))
+            }
+            3 if self.has_parameters => format!("{column} = {}", self.parameter(ty, value)),
+            _ => format!("{column} = '{value}'"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inspect::Dependences;
+use inspect::{Dependences, told};
 
 use crate::server::Connection;
 
@@ -42,8 +42,8 @@ impl Change {
 /// Reads `pgoutput`, version 1 of its protocol.
 #[derive(Default)]
 pub(crate) struct Stream {
-    /// The columns of each table, and whether they are in its replica identity.
-    tables: BTreeMap<u32, Vec<(String, bool)>>,
+    /// The columns of each table, whether they are in its replica identity, and their types.
+    tables: BTreeMap<u32, Vec<(String, bool, u32)>>,
 }
 
 impl Stream {
@@ -81,8 +81,9 @@ impl Stream {
                 let columns = (0..message.u16()).map(|_| {
                     let is_key = message.byte() & 1 == 1;
                     let name = message.text();
-                    let _ = (message.u32(), message.u32());
-                    (name, is_key)
+                    let type_oid = message.u32();
+                    let _ = message.u32();
+                    (name, is_key, type_oid)
                 });
                 let columns = columns.collect();
                 self.tables.insert(table, columns);
@@ -113,11 +114,11 @@ impl Stream {
         columns: &mut Vec<(String, Option<String>)>,
     ) {
         let _ = message.u16();
-        for (name, is_key) in &self.tables[&table] {
+        for (name, is_key, type_oid) in &self.tables[&table] {
             let value = match message.byte() {
                 b't' => {
                     let length = message.u32() as usize;
-                    Some(String::from_utf8(message.take(length).to_vec()).unwrap())
+                    Some(String::from_utf8(told(*type_oid, message.take(length)).into_owned()).unwrap())
                 }
                 b'n' => None,
                 other => panic!("the stream tells a column as {other}"),

@@ -1,6 +1,7 @@
 //! Changes of a source as the tags of answers that depend on them.
 
 use forward::{Answers, Hub, Touches};
+use inspect::told;
 
 use crate::batch::Batch;
 use crate::error::{Error, of_cache};
@@ -72,12 +73,14 @@ impl Tags<'_> {
         let relation = touches.relation;
         let at = table.columns.iter().position(|(name, is_told)| name == column && (table.full || *is_told));
         let Some(at) = at else { return self.add(&format!("{relation}.*")) };
+        // Where the source is a PostgreSQL, its types are known.
+        let type_oid = table.types.get(at).map_or(0, |(oid, _)| *oid);
         for row in [old, new].into_iter().flatten() {
             match row.cell(at) {
                 Cell::Null => {}
                 Cell::Text(value) => {
                     let mut tag = format!("{relation}.{column}=").into_bytes();
-                    tag.extend_from_slice(value);
+                    tag.extend_from_slice(&told(type_oid, value));
                     self.under_way.keys(self.target).add(&[&tag]);
                 }
                 // The old row has it, where one was told.
