@@ -205,6 +205,13 @@ impl<'a> Translator<'a, '_> {
                 let text = text.clone();
                 self.cast_literal(out, &text, ty)?
             }
+            // Its error says that it is out of range.
+            Form::Number(text)
+                if matches!(ty, SqlType::Float4 | SqlType::Float8) && numeric::is_beyond_floats(text) =>
+            {
+                let text = text.clone();
+                self.cast_literal(out, &text, ty)?
+            }
             Form::Array(parts) if ty.is_array() => {
                 let mut parts = parts.clone();
                 for part in &mut parts {

@@ -493,13 +493,15 @@ impl<'a> Translator<'a, '_> {
             return Ok(out);
         }
         let ty = types::arithmetic(left.ty, right.ty);
-        if let Some(refused) = numeric::by_zero(&left, sign, &right) {
-            return Ok(refused.of_type(ty).labelled("?column?"));
-        }
         if let Some(out) = numeric::bounded(&left, sign, &right) {
             return Ok(out);
         }
-        let out = numeric::of_floats(self.infixed([left, right], operator), ty);
+        let divided = numeric::divided(&left, sign, &right);
+        let mut out = self.infixed([left, right], operator);
+        if let Some(divided) = divided {
+            out = divided.labelled("?column?").meaning(out.take_node());
+        }
+        let out = numeric::of_floats(out, ty);
         Ok(if sign == "%" { out } else { numeric::fitted(out) })
     }
 

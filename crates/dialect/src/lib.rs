@@ -42,6 +42,7 @@ mod distinct;
 mod distinct_texts;
 mod equals;
 mod expression;
+mod grouped;
 mod indexes;
 mod inline;
 mod joined;

@@ -317,6 +317,13 @@ pub(super) fn rounded(out: Out<'_>) -> Out<'_> {
     }
 }
 
+/// Whether a decimal number is larger or smaller than any float.
+pub(super) fn is_beyond_floats(digits: &str) -> bool {
+    let number = digits.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = number.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
+    digits.parse::<f64>().is_ok_and(|float| float.is_infinite() || (float == 0.0 && !is_zero))
+}
+
 /// The integer that a literal with a point is: a float may be another one.
 fn integer_of(digits: &str) -> Option<i64> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -423,14 +430,20 @@ pub(super) fn fitted(out: Out<'_>) -> Out<'_> {
     call("int8_fit", [out]).typed(SqlType::Int8).labelled("?column?").meaning(node)
 }
 
-/// A division by a literal that is zero, which is an error when it is computed. SQLite has NULL for it, and so has a
-/// division by what turns out to be zero.
-pub(super) fn by_zero<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option<Out<'a>> {
-    let text = right.text();
-    let literal = text.trim().trim_matches(['(', ')']).trim();
-    let is_zero = !literal.is_empty() && literal.bytes().all(|byte| matches!(byte, b'0' | b'.'));
-    let function = operation(sign).filter(|_| is_zero && matches!(sign, "/" | "%") && literal != ".")?;
-    Some(call(function, [left.clone(), right.clone()]))
+/// A division of integers: where the divisor turns out to be zero it is an error, and SQLite has NULL. Nobody needs to
+/// look at a literal that is not zero.
+pub(super) fn divided<'a>(left: &Out<'a>, sign: &str, right: &Out<'a>) -> Option<Out<'a>> {
+    let function = match sign {
+        "/" => "integer_divide",
+        "%" => "integer_remainder",
+        _ => return None,
+    };
+    let is_integer = |out: &Out<'_>| out.ty.is_some_and(types::is_integer);
+    let is_certain = right.is_literal() && right.text().trim().parse::<u64>().is_ok_and(|number| number > 0);
+    // A column of type ANY holds texts, too.
+    let may_be = |out: &Out<'_>| is_integer(out) || out.parameter().is_some();
+    let are = may_be(left) && may_be(right) && (is_integer(left) || is_integer(right));
+    (are && !is_certain).then(|| call(function, [left.clone(), right.clone()]))
 }
 
 /// The digits of the least integer of 64 bits.

@@ -28,6 +28,11 @@ pub(super) struct Output<'a> {
 }
 
 impl Output<'_> {
+    /// Where a column of this name stands in the list, from 1; `None`: nowhere, or behind a star.
+    pub(super) fn place_of(outputs: &[Self], name: &str) -> Option<usize> {
+        outputs.iter().find(|output| output.label.eq_ignore_ascii_case(name))?.place
+    }
+
     /// A column that a star stands for.
     pub(super) fn of_star(column: &StarColumn, from: usize) -> Self {
         let (label, out) = (column.name.clone(), Out::made(column.text.clone(), from).of_type(column.ty));

@@ -11,6 +11,7 @@ use store::definition::SqlType;
 use store::value::{Affinity, NAN, Value};
 
 use super::def::{Caller, FunctionDef, Numeric, Returns, Source};
+use super::numeric::division_by_zero;
 
 const FLOATS: &[SqlType] = &[SqlType::Float8, SqlType::Float8];
 
@@ -49,7 +50,7 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("float_multiply", "(a, b)", Source::Own(|_, v| computed(v, |a, b| a * b), 2, 2),
         "what `a * b` is", "1.5::float8 * 2", "3.0"),
     own("float_divide", "(a, b)", Source::Own(|_, v| divided(v), 2, 2),
-        "what `a / b` is; NULL where b is zero, as SQLite has it", "3::float8 / 2", "1.5"),
+        "what `a / b` is, or an error where b is zero", "3::float8 / 2", "1.5"),
     own("float_abs", "(x)", Source::Own(|_, v| one(v, f64::abs), 1, 1),
         "what `abs(x)` is", "abs(-1.5::float8)", "1.5"),
     own("float_even", "(x)", Source::Own(|_, v| one(v, f64::round_ties_even), 1, 1),
@@ -58,6 +59,10 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `sign(x)` is", "sign(-1.5::float8)", "-1.0"),
     own("float_number", "(x)", Source::Own(|_, v| number(v, 0).and_then(finished_one), 1, 1),
         "the same, or an error where it is NaN, which SQLite's own functions do not know", "float_number(1.5)", "1.5"),
+    own("integer_divide", "(a, b)", Source::Own(|_, v| whole(v, i64::checked_div, |a, b| a / b), 2, 2),
+        "what `a / b` is of integers, or an error where b is zero", "7 / 2", "3"),
+    own("integer_remainder", "(a, b)", Source::Own(|_, v| whole(v, |a, b| Some(a.wrapping_rem(b)), |a, b| a % b), 2, 2),
+        "what `a % b` is of integers, or an error where b is zero", "7 % 2", "1"),
     FunctionDef { returns: Returns::Type(SqlType::Int8), types: &[], ..own("int8_fit", "(value)", Source::Own(|_, v| fit(v), 1, 1),
         "the same, or an error where 64 bits do not hold it; it stands around arithmetic of `BIGINT`", "int8_fit(5)", "5") },
 ];
@@ -99,7 +104,44 @@ fn computed(values: &[Value], function: fn(f64, f64) -> f64) -> Result<Value, Sq
 
 fn divided(values: &[Value]) -> Result<Value, SqlError> {
     let (a, b) = (number(values, 0)?, number(values, 1)?);
-    if b == 0.0 && !a.is_nan() { Ok(Value::Null) } else { finished(&[a, b], a / b) }
+    // As in PostgreSQL, where NaN by zero is NaN.
+    if b == 0.0 && !a.is_nan() { Err(division_by_zero()) } else { finished(&[a, b], a / b) }
+}
+
+/// A division of integers. A parameter beside one may be a float.
+fn whole(
+    values: &[Value],
+    integers: fn(i64, i64) -> Option<i64>,
+    floats: fn(f64, f64) -> f64,
+) -> Result<Value, SqlError> {
+    let counted = |at: usize| counted(values.get(at).cloned().unwrap_or_default());
+    match [counted(0), counted(1)] {
+        [Value::Integer(_), Value::Integer(0)] => Err(division_by_zero()),
+        [Value::Integer(a), Value::Integer(b)] => integers(a, b)
+            .map(Value::Integer)
+            .ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "bigint out of range")),
+        [_, Value::Real(0.0)] => Err(division_by_zero()),
+        sides => computed(&sides, floats),
+    }
+}
+
+/// A value as SQLite computes with it: a text, which a column of type ANY may hold, counts for the number that it begins
+/// with.
+fn counted(value: Value) -> Value {
+    let text = match value.with_affinity(Affinity::Numeric) {
+        Value::Text(text) => text,
+        Value::Blob(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        number => return number,
+    };
+    let text = text.trim_ascii_start();
+    let digits = |from: usize| text[from..].bytes().take_while(u8::is_ascii_digit).count();
+    let begin = usize::from(text.starts_with(['-', '+']));
+    let whole = begin + digits(begin);
+    let fraction = if text[whole..].starts_with('.') { whole + 1 + digits(whole + 1) } else { whole };
+    match text[..whole].parse::<i64>() {
+        Ok(number) if fraction == whole => Value::Integer(number),
+        _ => text[..fraction].parse().map_or(Value::Integer(0), Value::Real),
+    }
 }
 
 fn one(values: &[Value], function: fn(f64) -> f64) -> Result<Value, SqlError> {

@@ -9,6 +9,7 @@ use store::value::{Affinity, Value};
 
 use super::def::{FunctionDef, Now, Numeric, Returns, Source};
 use super::float::{finished, of_word};
+use super::numeric::division_by_zero;
 
 const REAL: Returns = Returns::Type(SqlType::Float8);
 const SAME: Returns = Returns::Argument;
@@ -256,7 +257,7 @@ fn log(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 fn modulo(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     if let (Some(Value::Integer(a)), Some(Value::Integer(b))) = (values.first(), values.get(1)) {
         return match b {
-            0 => Err(SqlError::new("22012", "division by zero")),
+            0 => Err(division_by_zero()),
             _ => Ok(Value::Integer(a.wrapping_rem(*b))),
         };
     }

@@ -232,7 +232,7 @@ fn text_of_small((units, scale): (i128, u32)) -> String {
     format!("{sign}{whole}.{fraction}")
 }
 
-fn division_by_zero() -> SqlError {
+pub(super) fn division_by_zero() -> SqlError {
     SqlError::new("22012", "division by zero")
 }
 

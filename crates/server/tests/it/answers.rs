@@ -18,6 +18,7 @@ const FILES: &[(&str, &str)] = &[
     ("defined.txt", include_str!("answers/defined.txt")),
     ("distinct.txt", include_str!("answers/distinct.txt")),
     ("forms.txt", include_str!("answers/forms.txt")),
+    ("grouped.txt", include_str!("answers/grouped.txt")),
     ("groups.txt", include_str!("answers/groups.txt")),
     ("json.txt", include_str!("answers/json.txt")),
     ("kinds.txt", include_str!("answers/kinds.txt")),

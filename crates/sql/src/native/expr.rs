@@ -105,16 +105,15 @@ fn whole(value: ValueRef<'_>) -> Result<Option<i64>, Beyond> {
     }
 }
 
-/// What overflows is a float to SQLite, and what is divided by zero NULL.
+/// What overflows is a float to SQLite, and what is divided by zero an error: both are SQLite's to say.
 #[inline]
 fn computed(operator: Operator, left: i64, right: i64) -> Result<Option<i64>, Beyond> {
     let result = match operator {
         Operator::Add => left.checked_add(right),
         Operator::Subtract => left.checked_sub(right),
         Operator::Multiply => left.checked_mul(right),
-        Operator::Divide | Operator::Remainder if right == 0 => return Ok(None),
         Operator::Divide => left.checked_div(right),
-        Operator::Remainder => Some(left.wrapping_rem(right)),
+        Operator::Remainder if right != 0 => Some(left.wrapping_rem(right)),
         _ => None,
     };
     result.map(Some).ok_or(Beyond)

@@ -14,12 +14,6 @@ pub(super) struct Known {
 
 pub(super) const KNOWN: &[Known] = &[
     Known {
-        what: "division by zero of integers and floats",
-        shown_by: "SELECT 1 / (1 - 1)",
-        reason: "SQLite's arithmetic gives NULL, and statements in its dialect rely on it; a zero that is written is an error",
-        is_it: |theirs, ours| failed(theirs, &["22012"]) && !matches!(ours, Answer::Failed(_)),
-    },
-    Known {
         what: "integers of 32 bits that overflow within an expression",
         shown_by: "SELECT 2147483647 + 1 > 0",
         reason: "an INT holds 64 bits, as SQLite's do; a result that is sent as one of 32 is refused",

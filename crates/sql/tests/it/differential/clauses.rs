@@ -37,7 +37,11 @@ impl World {
             4 => format!("({left} || {right})"),
             5 => {
                 let (left, right) = (self.number_of(scope, &left), self.number_of(scope, &right));
-                format!("({left} {} {right})", self.pick(&["+", "-", "*", "/", "%", "&", "|"]))
+                // A division by zero is an error here.
+                let sign = self.pick(&["+", "-", "*", "/", "%", "&", "|"]);
+                let divides = matches!(sign.as_str(), "/" | "%");
+                let right = if divides { format!("nullif({right}, 0)") } else { right };
+                format!("({left} {sign} {right})")
             }
             // A truth is one here, as in PostgreSQL: a word in a text, and no match for other words. The sum makes it
             // the number that it is on SQLite.

@@ -1,0 +1,230 @@
+//! Columns of which a group has many values: SQLite shows that of one of its rows, and PostgreSQL refuses them.
+
+use pgcatalog::function::{self, ONLY_ROW};
+use sqltext::ast::{
+    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select,
+    SelectItem, Value, WindowType,
+};
+use sqltext::error::state;
+use sqltext::literals::bare;
+use sqltext::token::unquoted;
+
+use super::calls::renamed;
+use super::names::Found;
+use super::outputs::Output;
+use super::scope::{Relation, Source};
+use super::{Step, Translator};
+
+/// What a list and `HAVING` show.
+#[derive(Default)]
+struct Shown {
+    /// An aggregate, which makes groups of the rows.
+    aggregate: bool,
+    /// The first column that is neither grouped nor in an aggregate, as `table.column`.
+    loose: Option<(String, String)>,
+}
+
+impl Translator<'_, '_> {
+    /// Refuses a column of a grouped query that its groups do not have one value of. `from`: where its list begins.
+    pub(super) fn check_grouped(&self, select: &Select, outputs: &[Output<'_>], from: usize) -> Step<()> {
+        let GroupByExpr::Expressions(terms, _) = &select.group_by else { return Ok(()) };
+        if self.served {
+            return Ok(());
+        }
+        let meant = |term| self.meant(bare(term), select, outputs);
+        let Some(grouped) = terms.iter().map(meant).collect::<Option<Vec<&Expr>>>() else { return Ok(()) };
+        let mut shown = Shown { aggregate: !terms.is_empty() || select.having.is_some(), loose: None };
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                    self.look(expr, &grouped, &mut shown);
+                }
+                SelectItem::Wildcard(_) => self.look_at_star(None, &grouped, &mut shown),
+                SelectItem::QualifiedWildcard(kind, _) => {
+                    let name = kind.to_string();
+                    self.look_at_star(name.strip_suffix(".*"), &grouped, &mut shown);
+                }
+                SelectItem::ExprWithAliases { .. } => {}
+            }
+        }
+        if let Some(having) = &select.having {
+            self.look(having, &grouped, &mut shown);
+        }
+        let Some((table, column)) = shown.loose.filter(|_| shown.aggregate) else { return Ok(()) };
+        let is_named =
+            |token: &&sqltext::token::Token<'_>| unquoted(token.text).eq_ignore_ascii_case(&column);
+        let place = self.tokens[from..].iter().find(is_named).or_else(|| self.tokens.get(from)).copied();
+        let message = format!(
+            "column \"{table}.{column}\" must appear in the GROUP BY clause or be used in an aggregate function"
+        );
+        Err(self.error_at(place, state::GROUPING, message))
+    }
+
+    /// What a term of `GROUP BY` means: a column of the list by its number, or by a name that no table has. None: that
+    /// is not known.
+    fn meant<'e>(&self, term: &'e Expr, select: &'e Select, outputs: &[Output<'_>]) -> Option<&'e Expr> {
+        let place = match term {
+            Expr::Value(value) => match &value.value {
+                Value::Number(number, _) => number.parse().ok()?,
+                _ => return Some(term),
+            },
+            Expr::Identifier(name) if self.owner(None, &name.value).is_none() => {
+                Output::place_of(outputs, &name.value)?
+            }
+            _ => return Some(term),
+        };
+        match select.projection.get(usize::checked_sub(place, 1)?)? {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(bare(expr)),
+            _ => None,
+        }
+    }
+
+    fn look(&self, expr: &Expr, grouped: &[&Expr], shown: &mut Shown) {
+        let expr = bare(expr);
+        if grouped.iter().any(|term| self.is_same(term, expr)) {
+            return;
+        }
+        let mut look = |part: &Expr| self.look(part, grouped, shown);
+        match expr {
+            Expr::Identifier(name) => self.look_at_column(None, &name.value, grouped, shown),
+            Expr::CompoundIdentifier(parts) => {
+                if let [.., table, column] = &parts[..] {
+                    self.look_at_column(Some(&table.value), &column.value, grouped, shown);
+                }
+            }
+            Expr::Function(function) => self.look_at_call(function, grouped, shown),
+            Expr::BinaryOp { left, right, .. } => [left, right].into_iter().for_each(|part| look(part)),
+            Expr::UnaryOp { expr, .. }
+            | Expr::Cast { expr, .. }
+            | Expr::IsNull(expr)
+            | Expr::IsNotNull(expr)
+            | Expr::IsTrue(expr)
+            | Expr::IsFalse(expr)
+            | Expr::Extract { expr, .. }
+            | Expr::Collate { expr, .. }
+            | Expr::InSubquery { expr, .. } => look(expr),
+            Expr::Between { expr, low, high, .. } => {
+                [expr, low, high].into_iter().for_each(|part| look(part));
+            }
+            Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => {
+                [expr, pattern].into_iter().for_each(|part| look(part));
+            }
+            Expr::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).for_each(look),
+            Expr::Tuple(parts) => parts.iter().for_each(look),
+            Expr::Case { operand, conditions, else_result, .. } => {
+                let when = conditions.iter().flat_map(|CaseWhen { condition, result }| [condition, result]);
+                operand.as_deref().into_iter().chain(when).chain(else_result.as_deref()).for_each(look);
+            }
+            // A query sees its own tables first, and other expressions are rare.
+            _ => {}
+        }
+    }
+
+    fn look_at_call(&self, call: &Function, grouped: &[&Expr], shown: &mut Shown) {
+        let name = call.name.to_string().to_ascii_lowercase();
+        let name = renamed(&name);
+        let arguments = match &call.args {
+            FunctionArguments::List(list) => &list.args[..],
+            _ => &[],
+        };
+        // `max(a, b)` is none.
+        let several = arguments.len() > 1 && matches!(name, "max" | "min");
+        if call.over.is_none() && !several && (function::kind(name) == "a" || name == ONLY_ROW) {
+            shown.aggregate = true;
+            return;
+        }
+        let expr = |argument: &FunctionArg| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+            _ => None,
+        };
+        arguments.iter().filter_map(expr).for_each(|expr| self.look(&expr, grouped, shown));
+        if let Some(WindowType::WindowSpec(window)) = &call.over {
+            let order = window.order_by.iter().map(|term| &term.expr);
+            window.partition_by.iter().chain(order).for_each(|expr| self.look(expr, grouped, shown));
+        }
+    }
+
+    fn look_at_column(&self, table: Option<&str>, name: &str, grouped: &[&Expr], shown: &mut Shown) {
+        let Some(relation) = self.owner(table, name) else { return };
+        if shown.loose.is_none() && !self.is_of_grouped_key(relation, grouped) {
+            shown.loose = Some((relation.name.clone(), name.to_lowercase()));
+        }
+    }
+
+    fn look_at_star(&self, table: Option<&str>, grouped: &[&Expr], shown: &mut Shown) {
+        let Some(scope) = self.scopes.innermost() else { return };
+        let meant = |relation: &&Relation| table.is_none_or(|name| relation.name.eq_ignore_ascii_case(name));
+        for relation in scope.relations.iter().filter(meant) {
+            for (column, _) in self.columns_in(relation).unwrap_or_default() {
+                if !self.has(grouped, relation, &column) {
+                    self.look_at_column(Some(&relation.name), &column, grouped, shown);
+                }
+            }
+        }
+    }
+
+    /// The table of the query that a column is of. None: no single one.
+    fn owner(&self, table: Option<&str>, name: &str) -> Option<&Relation> {
+        let scope = self.scopes.innermost()?;
+        let has = |relation: &&Relation| {
+            table.is_none_or(|table| relation.name.eq_ignore_ascii_case(table))
+                && matches!(self.column_in(relation, name), Found::Is(_))
+        };
+        let mut owners = scope.relations.iter().filter(has);
+        // What `USING` joins is a column of both.
+        owners.next().filter(|_| owners.next().is_none())
+    }
+
+    fn column_of<'e>(&self, expr: &'e Expr) -> Option<(&Relation, &'e str)> {
+        let (table, name) = match bare(expr) {
+            Expr::Identifier(name) => (None, &name.value),
+            Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [.., table, name] => (Some(table.value.as_str()), &name.value),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some((self.owner(table, name)?, name))
+    }
+
+    /// Whether all of a table's primary key is grouped: a group has one row of it.
+    fn is_of_grouped_key(&self, relation: &Relation, grouped: &[&Expr]) -> bool {
+        let Source::Named(table) = &relation.source else { return false };
+        let Some(table) = self.names.table(table) else { return false };
+        let (key, columns) = (&table.def().primary_key, &table.def().columns);
+        !key.is_empty() && key.iter().all(|&at| self.has(grouped, relation, &columns[at].name))
+    }
+
+    /// Whether a term of `GROUP BY` is a column of a table.
+    fn has(&self, grouped: &[&Expr], relation: &Relation, name: &str) -> bool {
+        let is = |(own, column): (&Relation, &str)| {
+            std::ptr::eq(own, relation) && column.eq_ignore_ascii_case(name)
+        };
+        // What `USING` joins is grouped for each of its tables.
+        let joins = self.scopes.innermost().is_some_and(|scope| scope.merged);
+        let is_joined = |term: &Expr| matches!(term, Expr::Identifier(own) if joins && own.value.eq_ignore_ascii_case(name));
+        grouped.iter().any(|term| is_joined(term) || self.column_of(term).is_some_and(is))
+    }
+
+    fn is_same(&self, one: &Expr, other: &Expr) -> bool {
+        match (self.column_of(one), self.column_of(other)) {
+            (Some((table, name)), Some((of, called))) => {
+                std::ptr::eq(table, of) && name.eq_ignore_ascii_case(called)
+            }
+            (None, None) => self.spelled(one) == self.spelled(other),
+            _ => false,
+        }
+    }
+
+    /// An expression without what the same one may be spelled with: the case of words, the names of tables, `CAST`.
+    fn spelled(&self, expr: &Expr) -> String {
+        if let Expr::Cast { expr, data_type, .. } = bare(expr) {
+            return format!("{}::{}", self.spelled(expr), data_type.to_string().to_lowercase());
+        }
+        let mut text = bare(expr).to_string().to_lowercase().replace('"', "");
+        for relation in self.scopes.innermost().into_iter().flat_map(|scope| &scope.relations) {
+            text = text.replace(&format!("{}.", relation.name.to_lowercase()), "");
+        }
+        text
+    }
+}
