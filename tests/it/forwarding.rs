@@ -6,7 +6,9 @@ mod checker;
 mod faults;
 mod joining;
 mod pass_through;
+mod pipelines;
 mod talk;
+mod versions;
 
 use crate::drivers::place::{Place, SqlDaemon};
 use crate::drivers::postgresql::PostgreSql;

@@ -41,6 +41,7 @@ const MORE: &[More] = &[
     more("sqlcached", &["outage"], &[("COMMITS", "500000")]),
     more("sqlcached", &["random_definitions"], &[("CHANGES", "3600"), ("DEFINITIONS", "120")]),
     more("sqlcached", &["no_answer_is_older"], &[("CHECKED_SECONDS", "120")]),
+    more("sqlcached", &["no_version_is_older"], &[("READS", "1000000")]),
 ];
 
 const fn more(

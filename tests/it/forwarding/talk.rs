@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use futures_util::future::join_all;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type};
 use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage, Statement};
@@ -121,6 +122,23 @@ impl Talk {
         let parameters: Vec<&(dyn ToSql + Sync)> =
             statement.params().iter().map(|_| &number as &(dyn ToSql + Sync)).collect();
         self.rows(self.runtime.block_on(self.client.query(&statement, &parameters)))
+    }
+
+    /// Runs a statement that is prepared once with several numbers, which are sent at once.
+    pub(super) fn at_once(&mut self, sql: &str, numbers: &[i32]) -> Vec<Answer> {
+        let found =
+            self.prepared.iter().find(|(text, _)| text == sql).map(|(_, statement)| statement.clone());
+        let statement = found.unwrap_or_else(|| {
+            let made = self.runtime.block_on(self.client.prepare(sql)).unwrap();
+            self.prepared.push((sql.to_owned(), made.clone()));
+            made
+        });
+        let numbers: Vec<Number> = numbers.iter().map(|number| Number(*number)).collect();
+        let parameters: Vec<[&(dyn ToSql + Sync); 1]> =
+            numbers.iter().map(|number| [number as &(dyn ToSql + Sync)]).collect();
+        let asked = parameters.iter().map(|parameters| self.client.query(&statement, parameters));
+        let answers = self.runtime.block_on(join_all(asked));
+        answers.into_iter().map(|answer| self.rows(answer)).collect()
     }
 
     /// The same with a statement that is prepared for this once.

@@ -51,8 +51,7 @@ impl Session {
     /// Takes whole groups, and the messages of one that is too long to wait for. Returns how many bytes that were.
     fn take(&mut self, input: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> usize {
         let mut taken = 0;
-        // The state comes at once, and says what may be done with what follows.
-        while !matches!(self.expected.make_contiguous(), [Expected::State { .. }]) {
+        while !self.awaits_state() {
             match end_of_group(&input[taken..], &mut self.looked) {
                 Ended::At(len) => {
                     if !self.group(&input[taken..taken + len], hands, out) {
@@ -126,18 +125,23 @@ impl Session {
             }
             return is_next;
         }
-        if let Some(hub) = hub.filter(|hub| self.may_read() && hub.is_source(self.identity)) {
+        let alone = self.may_read();
+        if let Some(hub) = hub.filter(|hub| (alone || self.may_follow()) && hub.is_source(self.identity)) {
             match group {
-                Group::Simple(sql) if self.begin_or_end(&hub, sql, bytes, out) => {}
+                Group::Simple(sql) if alone && self.begin_or_end(&hub, sql, bytes, out) => {}
                 Group::Simple(sql) => {
                     let text = hub.text(sql, std::iter::empty());
                     let asked = Asked { text: &text, way: Way::Simple, run: None, bytes, waited };
                     self.read(&hub, &asked, hands, out);
                 }
                 Group::Run(run) => self.run(&hub, &run, bytes, waited, hands, out),
-                Group::Prepare(parse, described) => self.prepare(&hub, &parse, described, bytes, out),
-                Group::Describe(name, described) => self.describe(&hub, name, described, bytes, out),
-                Group::Other => self.forward(bytes, out),
+                Group::Prepare(parse, described) if alone => {
+                    self.prepare(&hub, &parse, described, bytes, out);
+                }
+                Group::Describe(name, described) if alone => {
+                    self.describe(&hub, name, described, bytes, out);
+                }
+                Group::Prepare(..) | Group::Describe(..) | Group::Other => self.forward(bytes, out),
             }
         } else {
             self.forward(bytes, out);
@@ -157,13 +161,25 @@ impl Session {
         let text = match &run.parse {
             Some(parse) if self.names.takes(parse.name) => hub.text(parse.sql, parse.types()),
             Some(_) => return self.forward(bytes, out),
-            None => match self.names.get(run.bind.statement) {
-                Some(text) if hub.is_of_now(text) => Arc::clone(text),
-                _ => return self.forward(bytes, out),
+            None => match self.names.get(run.bind.statement).cloned() {
+                Some(text) if hub.is_of_now(&text) => text,
+                Some(text) => return self.forward_renewed(hub, run.bind.statement, text, bytes, out),
+                None => return self.forward(bytes, out),
             },
         };
         let way = Way::Bound { bind: &run.bind, described: run.described };
         self.read(hub, &Asked { text: &text, way, run: Some(run), bytes, waited }, hands, out);
+    }
+
+    /// Forwards the execution of a statement that was prepared under definitions of before. If the source has it and
+    /// still runs it, it gives the columns that it gave then: otherwise that is an error there.
+    fn forward_renewed(&mut self, hub: &Hub, name: &str, before: Arc<Text>, bytes: &[u8], out: &mut Out<'_>) {
+        let now = hub.text(&before.sql, before.types.iter().copied());
+        let renews = self.names.is_sent(name).then(|| (name.into(), [before, now]));
+        self.forward(bytes, out);
+        if let Some(Expected::Group(sent)) = self.expected.back_mut() {
+            sent.renews = renews;
+        }
     }
 
     fn prepare(

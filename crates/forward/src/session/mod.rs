@@ -132,6 +132,10 @@ struct Sent {
     own: bool,
     /// It is a simple query.
     simple: bool,
+    /// The source has said that something of it failed.
+    failed: bool,
+    /// A statement that was prepared under definitions of before, by its name, and what it is if it still succeeds.
+    renews: Option<(Box<str>, [Arc<Text>; 2])>,
     /// Whether rows come in.
     copy: Copying,
     /// It does nothing but read, or what it does is decided with the state that is asked for behind it.
@@ -268,6 +272,20 @@ impl Session {
             Block::Other => false,
         };
         self.expected.is_empty() && reads
+    }
+
+    /// Whether what comes next may be forwarded as a read behind others, which leave the state as it is.
+    fn may_follow(&self) -> bool {
+        let reads = |expected: &Expected| matches!(expected, Expected::Group(sent) if sent.reads && sent.ended && sent.copy == Copying::No);
+        self.block == Block::None
+            && self.status == b'I'
+            && self.state.is_some()
+            && self.expected.iter().all(reads)
+    }
+
+    /// Whether the state is asked for: it comes soon, and says what may be done with what follows.
+    fn awaits_state(&self) -> bool {
+        self.expected.iter().any(|expected| matches!(expected, Expected::State { .. }))
     }
 
     /// Whether all that is expected of the source comes without more of the client.

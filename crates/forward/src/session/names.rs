@@ -49,6 +49,19 @@ impl Names {
         self.told += u64::from(LITERAL.iter().any(|own| own.as_bytes() == name));
     }
 
+    /// Whether the source has it.
+    pub(super) fn is_sent(&self, name: &str) -> bool {
+        self.by_name.get(name).is_some_and(|named| named.sent)
+    }
+
+    /// A statement of before a change of definitions is still good at the source: it is this text from now on.
+    pub(super) fn renew(&mut self, name: &str, before: &Arc<Text>, now: Arc<Text>) {
+        let same = |named: &&mut Named| !named.doubted && Arc::ptr_eq(&named.text, before);
+        if let Some(named) = self.by_name.get_mut(name).filter(same) {
+            named.text = now;
+        }
+    }
+
     /// Whether a statement of this name may be prepared without the source.
     pub(super) fn takes(&self, name: &str) -> bool {
         name.is_empty()

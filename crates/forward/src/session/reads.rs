@@ -85,7 +85,8 @@ impl Session {
         }
         let id = id_of(&statement, &dependences, &state, way);
         let freshness = hub.freshness(text, &state);
-        let found = if self.believes(hub, freshness) {
+        // What is answered here must not come before the answers to what was forwarded.
+        let found = if self.expected.is_empty() && self.believes(hub, freshness) {
             // Before the answer is looked for: one that is found afterwards was not removed.
             let is_fresh = match freshness {
                 Freshness::Own | Freshness::Stream => true,

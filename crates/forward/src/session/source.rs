@@ -168,6 +168,9 @@ impl Session {
         {
             statement.set_described(description);
         }
+        if let Some((name, [before, now])) = sent.renews.filter(|_| !sent.failed) {
+            self.names.renew(&name, &before, now);
+        }
         let Some((statement, since_us)) = sent.execution else { return };
         // Relaxed: counts.
         statement.counts.forwarded.fetch_add(1, Ordering::Relaxed);
@@ -217,6 +220,7 @@ impl Sent {
     }
 
     fn collect(&mut self, frame: &Frame<'_>) {
+        self.failed |= frame.kind == b'E';
         if frame.kind == b'G' {
             self.copy = if self.ended { Copying::Data } else { Copying::No };
         }
