@@ -59,6 +59,7 @@ impl Daemon {
                 certificates: own.pem().into_bytes(),
                 key: key.serialize_pem().into_bytes(),
                 authorities: None,
+                revoked: None,
                 only_1_3: false,
                 clients: ClientCertificates::Ignored,
             }),

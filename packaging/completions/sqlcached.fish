@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_sqlcached_global_optspecs
-    string join \n config= print-config i/license d/daemon k/lock-memory L/enable-largepages r/enable-coredumps C/disable-cas f/slab-growth-factor= n/slab-min-size= R/max-reqs-per-event= B/protocol= U/udp-port= N/napi_ids= F/disable-flush-all X/disable-dumping W/disable-watch M/disable-evictions o/extended= p/port= l/listen-addresses= s/unix-socket-path= sql-port= sql-socket-dir= http-port= http-listen-addresses= http-hosts= a/unix-socket-permissions= c/max-connections= t/threads= idle-timeout= flush-enabled= dump-enabled= watch-enabled= A/enable-shutdown= b/listen-backlog= D/stat-delimiter= u/user= P/pid-file= hba-file= ident-file= roles-file= Y/auth-file= authentication-timeout= S/enable-sasl= Z/ssl= ssl-cert-file= ssl-key-file= ssl-ca-file= ssl-verify-mode= ssl-min-protocol-version= m/memory-mb= evictions= dead-memory-percent= I/max-item-size= e/arena= shared-memory-file= huge-pages= cold= init-file= sql-threads= statement-timeout= native-execution= max-result-size= v/verbosity log-min-duration-statement= log-parameter-max-length= h/help V/version
+    string join \n config= print-config i/license d/daemon k/lock-memory L/enable-largepages r/enable-coredumps C/disable-cas f/slab-growth-factor= n/slab-min-size= R/max-reqs-per-event= B/protocol= U/udp-port= N/napi_ids= F/disable-flush-all X/disable-dumping W/disable-watch M/disable-evictions o/extended= p/port= l/listen-addresses= s/unix-socket-path= sql-port= sql-socket-dir= http-port= http-listen-addresses= http-hosts= a/unix-socket-permissions= c/max-connections= t/threads= idle-timeout= flush-enabled= dump-enabled= watch-enabled= A/enable-shutdown= b/listen-backlog= D/stat-delimiter= u/user= P/pid-file= hba-file= ident-file= roles-file= Y/auth-file= authentication-timeout= S/enable-sasl= Z/ssl= ssl-cert-file= ssl-key-file= ssl-ca-file= ssl-crl-file= ssl-verify-mode= ssl-min-protocol-version= m/memory-mb= evictions= dead-memory-percent= I/max-item-size= e/arena= shared-memory-file= huge-pages= cold= init-file= sql-threads= statement-timeout= native-execution= max-result-size= v/verbosity log-min-duration-statement= log-parameter-max-length= h/help V/version
 end
 
 function __fish_sqlcached_needs_command
@@ -63,11 +63,12 @@ complete -c sqlcached -n "__fish_sqlcached_needs_command" -s Y -l auth-file -d '
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l authentication-timeout -d 'A client that has not agreed on keys (TLS) and proved its role after this time is disconnected' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -s S -l enable-sasl -d 'Memcached clients must prove a role or user, by either of memcached\'s protocols, even where a rule trusts them' -r -f -a "on\t''
 off\t''"
-complete -c sqlcached -n "__fish_sqlcached_needs_command" -s Z -l ssl -d 'TLS: memcached clients must speak it on TCP ports, and PostgreSQL clients may' -r -f -a "on\t''
+complete -c sqlcached -n "__fish_sqlcached_needs_command" -s Z -l ssl -d 'TLS: memcached clients must speak it on TCP ports' -r -f -a "on\t''
 off\t''"
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l ssl-cert-file -d 'File with the server\'s certificate and those between it and its authority, in PEM' -r -F
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l ssl-key-file -d 'File with the private key, in PEM without a passphrase' -r -F
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l ssl-ca-file -d 'File with the authorities that may have signed clients\' certificates, in PEM' -r -F
+complete -c sqlcached -n "__fish_sqlcached_needs_command" -l ssl-crl-file -d 'File with lists of certificates that the authorities in ssl_ca_file have revoked, in PEM, one of each authority' -r -F
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l ssl-verify-mode -d 'Certificates of memcached clients, where there is ssl_ca_file: 0 does not ask for one, 1 asks, 2 and 3 demand one' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l ssl-min-protocol-version -d 'The oldest version of TLS that clients may speak' -r -f -a "TLSv1.2\t''
 TLSv1.3\t''"

@@ -17,7 +17,7 @@ use statements::{HERE, Kind, MARIADB, Mode, POSTGRES, Statement, TABLES};
 use crate::drivers::mariadb::MariaDb;
 use crate::drivers::place::SqlDaemon;
 use crate::drivers::postgresql::PostgreSql;
-use crate::sources::{asked, psql, until};
+use crate::sources::{PATIENCE, asked, psql, until_within};
 
 /// How long what the stream does not tell may take to be noticed: looks each 2 s, a new stream, new copies of mirrors.
 const NOTICED: Duration = Duration::from_secs(30);
@@ -224,7 +224,9 @@ impl Run {
             "SELECT wait_for_source('src', '{place}', '1 s') AND state = 'streaming' AND unsettled = 0
              FROM sqlcached_sources"
         );
-        until("all is applied", || asked(&self.daemon.place, &waited).as_deref() == Ok("t"));
+        // Each definition may end the stream, and each new one copies mirrors.
+        let patience = PATIENCE.max(NOTICED * u32::try_from(self.plan.defined).unwrap_or(u32::MAX));
+        until_within(patience, "all is applied", || asked(&self.daemon.place, &waited).as_deref() == Ok("t"));
     }
 
     /// Stores rows as clients do, while nothing changes.
@@ -358,6 +360,9 @@ impl Run {
             }
             let is_defined = self.figures.rounds % 2 == 1;
             self.round(self.plan.size, if is_defined { self.plan.defined } else { 0 });
+            if self.figures.rounds.is_multiple_of(TOLD_EACH) {
+                println!("{} {:?}", self.source.name(), self.figures);
+            }
         }
         println!("{:?}", self.figures);
     }
@@ -396,6 +401,9 @@ fn postgres(database: PostgreSql, slot: &str) {
 
 /// What takes effect in the usual run.
 const USUAL: Effects = Effects { changes: 2 * ROUND, rows: 0, definitions: DEFINED };
+
+/// A long run tells how far it is after so many rounds.
+const TOLD_EACH: usize = 20;
 
 /// The source crashes after so many rounds, or after the first half of a short run.
 const RESTART_EACH: usize = 50;

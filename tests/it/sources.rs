@@ -15,7 +15,7 @@ use crate::drivers::place::{Place, SqlDaemon};
 use crate::drivers::postgresql::PostgreSql;
 
 /// How long a change may take to arrive on a machine that does much else.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A database whose log tells changes, with a shop in it.
 pub(crate) fn shop(settings: &[&str]) -> PostgreSql {
@@ -91,8 +91,12 @@ pub(crate) fn wait(daemon: &SqlDaemon, state: &str) {
     });
 }
 
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+pub(crate) fn until(what: &str, is_so: impl FnMut() -> bool) {
+    until_within(PATIENCE, what, is_so);
+}
+
+pub(crate) fn until_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + patience;
     while !is_so() {
         assert!(Instant::now() < end, "it never came to this: {what}");
         std::thread::sleep(Duration::from_millis(10));

@@ -333,6 +333,95 @@ fn certificates_change_without_a_restart() {
     daemon.wait_until_it_says("TLS was not changed: ssl_cert_file: no certificate in PEM");
 }
 
+/// What curl prints of a request to the HTTP port: its answer, or its error.
+fn curl(guarded: &Guarded, port: u16, url: &str, more: &[&str]) -> String {
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "-w", "%{http_code}", "--max-time", "20", "--cacert", &guarded.path("ca.pem")]).args(more);
+    let (_, out, error) = run(curl.arg(url.replace("PORT", &port.to_string())));
+    out + &error
+}
+
+/// Before, a password for this port went over the network as it is.
+#[test]
+fn the_http_port_speaks_tls() {
+    let port = free_port();
+    let rules = "local all all trust
+hostssl all shown 127.0.0.1/32 password protocol=http
+hostssl all all 127.0.0.1/32 trust protocol=memcached
+";
+    let guarded = Guarded::start(rules, &["--http-port", &port.to_string()]);
+    let ask = |url: &str, more: &[&str]| curl(&guarded, port, url, more);
+    let statement =
+        &["-H", "Content-Type: application/json", "-d", r#"{"statement": "SELECT 'by TLS' AS how"}"#][..];
+    let known = [statement, &["-u", "shown:pw"]].concat();
+    assert_eq!(ask("https://localhost:PORT/livez", &[]), "ok\n200");
+    assert!(ask("https://localhost:PORT/sql", &known).contains("by TLS"));
+    assert!(ask("https://localhost:PORT/sql", &[statement, &["-u", "shown:wrong"]].concat()).contains("401"));
+    // Health is told without TLS, too, and nothing else is: the rules demand it.
+    assert_eq!(ask("http://localhost:PORT/livez", &[]), "ok\n200");
+    let refused = ask("http://localhost:PORT/sql", &known);
+    assert!(!refused.contains("by TLS") && refused.contains("403"), "{refused}");
+    assert!(
+        ask("https://localhost:PORT/livez", &["--cacert", &guarded.path("ca2.pem")]).contains("certificate")
+    );
+    assert_eq!(ask("https://localhost:PORT/livez", &["--tls-max", "1.2"]), "ok\n200");
+    // Half a handshake, and what is none, cost their own connection.
+    for bytes in [&b"\x16"[..], b"\x16\x03\x01\x02\x00\x01", b"\x16GET / HTTP/1.1\r\n\r\n"] {
+        let mut half = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        half.write_all(bytes).unwrap();
+        assert_eq!(ask("https://localhost:PORT/livez", &[]), "ok\n200");
+    }
+}
+
+/// Makes lists of what the authority has revoked: nothing, and the certificate of `app`; and one of another authority.
+const LISTS: &str = "
+printf '[ca]\ndefault_ca=own\n[own]\ndatabase=index\ncrlnumber=number\ndefault_md=sha256\ndefault_crl_days=2\n' > ca.cnf
+touch index; printf 01 > number
+openssl ca -config ca.cnf -keyfile ca.key -cert ca.pem -gencrl -out nothing.crl
+openssl ca -config ca.cnf -keyfile ca.key -cert ca.pem -revoke app.pem
+openssl ca -config ca.cnf -keyfile ca.key -cert ca.pem -gencrl -out app.crl
+openssl ca -config ca.cnf -keyfile ca2.key -cert ca2.pem -gencrl -out other.crl
+cp nothing.crl revoked.crl
+";
+
+/// Before, a certificate that was stolen let its thief in until its time was over.
+#[test]
+fn revoked_certificates_are_refused() {
+    let certificates = certificates();
+    let (code, out, error) = run(Command::new("sh").args(["-ec", LISTS]).current_dir(&certificates.0));
+    assert_eq!(code, Some(0), "{out}{error}");
+    let (folder, sql_port) = (Folder::new(), free_port());
+    let (rules, roles) = (folder.write("rules", RULES), folder.write("roles", ROLES));
+    fs::set_permissions(&roles, fs::Permissions::from_mode(0o600)).unwrap();
+    let text = |path: PathBuf| path.display().to_string();
+    let list = text(certificates.0.join("revoked.crl"));
+    let mut flags = flags(&certificates);
+    flags.extend(["--ssl-crl-file".to_owned(), list, "--sql-port".to_owned(), sql_port.to_string()]);
+    flags.extend(["--hba-file".to_owned(), text(rules), "--roles-file".to_owned(), text(roles)]);
+    let daemon = Daemon::start_in(folder, &flags.iter().map(String::as_str).collect::<Vec<_>>());
+    let guarded = Guarded { daemon, certificates, sql_port };
+    let by_certificate =
+        format!("user=app sslcert={} sslkey={}", guarded.path("app.pem"), guarded.path("app.key"));
+    assert_eq!(guarded.psql(&by_certificate), "t|TLSv1.3\n");
+    let read_again = |from: &str| {
+        fs::copy(guarded.path(from), guarded.path("revoked.crl")).unwrap();
+        guarded.daemon.signal("HUP");
+    };
+    read_again("app.crl");
+    crate::sources::until("it is refused", || guarded.psql(&by_certificate).contains("certificate revoked"));
+    // Who shows none is not concerned.
+    assert_eq!(guarded.psql("user=bound sslcert=none"), "t|TLSv1.3\n");
+    // A list of another authority says nothing of this one's: nobody knows what that has revoked.
+    read_again("nothing.crl");
+    crate::sources::until("it is let in again", || guarded.psql(&by_certificate) == "t|TLSv1.3\n");
+    read_again("other.crl");
+    crate::sources::until("it is refused", || guarded.psql(&by_certificate).contains("SSL error"));
+    read_again("server.pem");
+    guarded
+        .daemon
+        .wait_until_it_says("TLS was not changed: ssl_crl_file: no list of revoked certificates in PEM");
+}
+
 #[test]
 fn mistakes_stop_the_start() {
     let folder = certificates();

@@ -10,9 +10,9 @@ use engine::EncryptionFacts;
 use engine::auth::{Certificate, end_point};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
 
@@ -25,6 +25,8 @@ pub struct TlsMaterial {
     pub key: Vec<u8>,
     /// The authorities that may have signed clients' certificates, in PEM.
     pub authorities: Option<Vec<u8>>,
+    /// Lists of certificates that these have withdrawn, in PEM: one of each authority.
+    pub revoked: Option<Vec<u8>>,
     /// TLS 1.2 is refused.
     pub only_1_3: bool,
     /// Memcached's clients...
@@ -106,6 +108,11 @@ impl Encryption {
             message: "no private key in PEM without a passphrase".into(),
         })?;
         let authorities = material.authorities.as_deref().map(authorities).transpose()?;
+        let revoked = material.revoked.as_deref().map(revoked).transpose()?.unwrap_or_default();
+        if !revoked.is_empty() && authorities.is_none() {
+            return Err(TlsError { setting: REVOKED, message: "it needs ssl_ca_file".into() });
+        }
+        let verifier = |roots, demands| verifier(roots, &revoked, demands);
         let made = |verifier, alpn| config(material, &certificates, &key, verifier, alpn);
         let asking = authorities.as_ref().map(|roots| verifier(roots, false)).transpose()?;
         let demanding = authorities.as_ref().map(|roots| verifier(roots, true)).transpose()?;
@@ -132,6 +139,11 @@ impl Encryption {
     /// Whether a listener of this kind can serve.
     pub(crate) fn serves(&self, transport: Transport) -> bool {
         transport != Transport::Mutual || self.demanding.is_some()
+    }
+
+    /// Clients of HTTP show passwords, and are asked for no certificate: a browser would ask its user for one.
+    pub(crate) fn for_http(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.ignoring)
     }
 
     fn for_memcached(&self, transport: Transport) -> &Arc<ServerConfig> {
@@ -168,12 +180,33 @@ fn authorities(pem: &[u8]) -> Result<Arc<RootCertStore>, TlsError> {
 }
 
 const AUTHORITIES: &str = "ssl_ca_file";
+const REVOKED: &str = "ssl_crl_file";
 
-fn verifier(roots: &Arc<RootCertStore>, demands: bool) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+fn revoked(pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(TlsError { setting: REVOKED, message: "no list of revoked certificates in PEM".into() }),
+    }
+}
+
+/// As in PostgreSQL, where there are lists each certificate of a chain must be of an authority that has one, and a list
+/// whose time is over says nothing.
+fn verifier(
+    roots: &Arc<RootCertStore>,
+    revoked: &[CertificateRevocationListDer<'static>],
+    demands: bool,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider);
     let builder = if demands { builder } else { builder.allow_unauthenticated() };
-    builder.build().map_err(|error| TlsError { setting: AUTHORITIES, message: error.to_string() })
+    let builder = builder.with_crls(revoked.to_vec()).enforce_revocation_expiration();
+    builder.build().map_err(|error| match error {
+        VerifierBuilderError::InvalidCrl(error) => {
+            TlsError { setting: REVOKED, message: format!("{error:?}") }
+        }
+        error => TlsError { setting: AUTHORITIES, message: error.to_string() },
+    })
 }
 
 fn config(
@@ -355,6 +388,7 @@ mod tests {
             certificates: own.pem().into_bytes(),
             key: key.serialize_pem().into_bytes(),
             authorities: None,
+            revoked: None,
             only_1_3: false,
             clients: ClientCertificates::Asked,
         };
@@ -365,6 +399,7 @@ mod tests {
             ("ssl_key_file", TlsMaterial { key: own.pem().into_bytes(), ..good.clone() }),
             ("ssl_key_file", TlsMaterial { key: other, ..good.clone() }),
             ("ssl_ca_file", TlsMaterial { authorities: Some(Vec::new()), ..good.clone() }),
+            ("ssl_crl_file", TlsMaterial { revoked: Some(b"nothing".to_vec()), ..good.clone() }),
             ("ssl_verify_mode", TlsMaterial { clients: ClientCertificates::Demanded, ..good.clone() }),
         ] {
             assert_eq!(Encryption::new(&wrong).unwrap_err().setting, setting);

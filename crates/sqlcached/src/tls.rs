@@ -8,7 +8,8 @@ use server::{ClientCertificates, Server, TLS_FILE_BYTES_MAX, TlsMaterial};
 use tracing::{error, info, warn};
 
 use crate::settings::{
-    Chosen, SSL, SSL_CA_FILE, SSL_CERT_FILE, SSL_KEY_FILE, SSL_MIN_PROTOCOL_VERSION, SSL_VERIFY_MODE, Setting,
+    Chosen, SSL, SSL_CA_FILE, SSL_CERT_FILE, SSL_CRL_FILE, SSL_KEY_FILE, SSL_MIN_PROTOCOL_VERSION,
+    SSL_VERIFY_MODE, Setting,
 };
 
 /// What others than a key's owner may not do with it, as in PostgreSQL...
@@ -33,6 +34,7 @@ pub(crate) fn material(chosen: &Chosen) -> Result<Option<TlsMaterial>, String> {
         certificates,
         key: read(chosen, keys)?.unwrap_or_default(),
         authorities: read(chosen, &SSL_CA_FILE)?,
+        revoked: read(chosen, &SSL_CRL_FILE)?,
         only_1_3: chosen.is_word(&SSL_MIN_PROTOCOL_VERSION, "TLSv1.3"),
         clients: match chosen.number(&SSL_VERIFY_MODE) {
             0 => ClientCertificates::Ignored,

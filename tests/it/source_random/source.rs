@@ -43,6 +43,13 @@ pub(super) fn rows_of(place: &Place, queries: &[(String, String)]) -> HashMap<St
 }
 
 impl Source {
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Postgres(database) => format!("PostgreSQL at {}", database.place.port),
+            Self::MariaDb(_) => "MariaDB".to_owned(),
+        }
+    }
+
     /// Runs statements one after the other; one that fails is passed over, for the random ones do not always apply.
     pub(super) fn run(&self, steps: &[Step]) -> Effects {
         let kind = |step: &Step| if step.is_definition { DEFINITION } else { CHANGE };

@@ -1,6 +1,5 @@
 //! Who a request is of: the rules let a peer in as it is, or it shows a role's password (Basic, RFC 7617).
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -8,8 +7,8 @@ use base64::prelude::BASE64_STANDARD;
 use engine::auth::{Authenticated, Origin, Peer, Protocol};
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
-use super::Door;
 use super::answer::Refusal;
+use super::{Door, From};
 use crate::origin::{Place, failed};
 use crate::pace::milliseconds;
 
@@ -17,12 +16,9 @@ use crate::pace::milliseconds;
 pub(super) const HTTP: &str = "http";
 
 /// The role that a request acts by.
-pub(super) async fn admit(
-    door: &Door,
-    headers: &HeaderMap,
-    address: IpAddr,
-) -> Result<Authenticated, Refusal> {
-    let origin = Origin::Network(address, false);
+pub(super) async fn admit(door: &Door, headers: &HeaderMap, from: From) -> Result<Authenticated, Refusal> {
+    let address = from.address;
+    let origin = Origin::Network(address, from.is_encrypted);
     let peer = Peer { origin: &origin, protocol: Protocol::Http, database: None, certificate: None };
     let access = &door.shared.engine.access;
     let shown = headers.get(AUTHORIZATION).and_then(|header| basic(header.to_str().ok()?));
@@ -46,7 +42,7 @@ pub(super) async fn admit(
 }
 
 /// Takes note of a wrong proof. The answer waits, longer each time.
-async fn turn_away(door: &Door, role: &str, address: IpAddr) {
+async fn turn_away(door: &Door, role: &str, address: std::net::IpAddr) {
     let engine = &door.shared.engine;
     tracing::warn!(address = %Place(Some(address)), role, "HTTP client refused: authentication failure");
     engine.access.note_failure(failed(Some(role), Some(address), HTTP, "authentication failure"));

@@ -36,13 +36,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::net::sockopt;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use assets::Assets;
-use places::{Place, Places};
+use places::{Own, Place, Places};
 
 use crate::limits::{ACCEPT_REST, HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX, HTTP_PATIENCE, HTTP_STATEMENTS_MAX};
 use crate::listen::Listener;
@@ -142,6 +145,14 @@ async fn accept(listener: TcpListener, door: Rc<Door>, places: Rc<Places>) {
     }
 }
 
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+struct From {
+    address: IpAddr,
+    /// It came by TLS.
+    is_encrypted: bool,
+}
+
 /// Serves one connection to its end. A peer that does not send its head, or does not take its answer, is closed; and
 /// one that does nothing, where another needs its place.
 async fn converse(stream: TcpStream, peer: SocketAddr, door: Rc<Door>, place: Place) {
@@ -154,12 +165,45 @@ async fn converse(stream: TcpStream, peer: SocketAddr, door: Rc<Door>, place: Pl
         tracing::debug!(%error, "a socket option of an HTTP connection was refused");
     }
     let address: IpAddr = peer.ip().to_canonical();
-    let own = Rc::clone(place.own());
+    let mut served = pin!(choose(stream, address, door, Rc::clone(place.own())));
+    let mut leave = pin!(place.own().leaves());
+    let ended = poll_fn(|context| match leave.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(Ok(())),
+        Poll::Pending => served.as_mut().poll(context),
+    });
+    if let Err(error) = ended.await {
+        tracing::debug!(%address, error, "an HTTP connection ended early");
+    }
+}
+
+/// The first byte of a client that begins with TLS. No request of HTTP begins with it.
+const HANDSHAKE: u8 = 22;
+
+/// Serves by TLS whom begins with it, where the server has a certificate. The rules say who must.
+async fn choose(stream: TcpStream, address: IpAddr, door: Rc<Door>, own: Rc<Own>) -> Result<(), String> {
+    let mut first = [0];
+    let peeked = timeout(HTTP_PATIENCE, stream.peek(&mut first)).await;
+    peeked.map_err(|_| "it sends nothing")?.map_err(|error| error.to_string())?;
+    let encryption = door.shared.encryption().filter(|_| first[0] == HANDSHAKE);
+    let from = From { address, is_encrypted: encryption.is_some() };
+    let Some(encryption) = encryption else { return speak(stream, from, door, own).await };
+    let agreed = timeout(HTTP_PATIENCE, TlsAcceptor::from(encryption.for_http()).accept(stream)).await;
+    let stream = agreed.map_err(|_| "it does not agree on keys")?.map_err(|error| error.to_string())?;
+    speak(stream, from, door, own).await
+}
+
+/// Answers requests.
+async fn speak<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+    stream: S,
+    from: From,
+    door: Rc<Door>,
+    own: Rc<Own>,
+) -> Result<(), String> {
     let service = service_fn(move |request| {
         let (door, own) = (Rc::clone(&door), Rc::clone(&own));
         async move {
             own.begin();
-            let answer = routes::answer(&door, request, address).await;
+            let answer = routes::answer(&door, request, from).await;
             own.end(tokio::time::Instant::now());
             Ok::<_, Infallible>(answer)
         }
@@ -169,13 +213,5 @@ async fn converse(stream: TcpStream, peer: SocketAddr, door: Rc<Door>, place: Pl
         .header_read_timeout(HTTP_PATIENCE)
         .max_buf_size(HTTP_HEAD_BYTES_MAX)
         .max_headers(HTTP_HEADERS_MAX);
-    let mut serve = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let mut leave = pin!(place.own().leaves());
-    let ended = poll_fn(|context| match leave.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(Ok(())),
-        Poll::Pending => serve.as_mut().poll(context),
-    });
-    if let Err(error) = ended.await {
-        tracing::debug!(%address, %error, "an HTTP connection ended early");
-    }
+    http.serve_connection(TokioIo::new(stream), service).await.map_err(|error| error.to_string())
 }

@@ -12,7 +12,7 @@ use hyper::{Method, Request, StatusCode};
 use super::answer::{Answer, Refusal, body, guarded, text};
 use super::assets::File;
 use super::exposition::{Format, Page};
-use super::{Door, access, guard, memcached_names, statement};
+use super::{Door, From, access, guard, memcached_names, statement};
 
 /// A path.
 struct Route {
@@ -50,11 +50,11 @@ const ROUTES: &[Route] = &[
 ];
 
 /// The answer to a request, whatever it is.
-pub(super) async fn answer(door: &Door, request: Request<Incoming>, address: IpAddr) -> Answer {
-    guarded(respond(door, request, address).await.unwrap_or_else(Refusal::answer))
+pub(super) async fn answer(door: &Door, request: Request<Incoming>, from: From) -> Answer {
+    guarded(respond(door, request, from).await.unwrap_or_else(Refusal::answer))
 }
 
-async fn respond(door: &Door, request: Request<Incoming>, address: IpAddr) -> Result<Answer, Refusal> {
+async fn respond(door: &Door, request: Request<Incoming>, from: From) -> Result<Answer, Refusal> {
     guard::check_host(request.headers(), &door.names)?;
     let route = find(&request)?;
     if route.method == Method::POST {
@@ -63,7 +63,8 @@ async fn respond(door: &Door, request: Request<Incoming>, address: IpAddr) -> Re
     if let Take::Health(take) = route.take {
         return Ok(take(door));
     }
-    let who = access::admit(door, request.headers(), address).await?;
+    let who = access::admit(door, request.headers(), from).await?;
+    let address = from.address;
     match route.take {
         Take::Health(take) => Ok(take(door)),
         Take::Known(take) => {

@@ -153,6 +153,7 @@ fn material(own: &Signed, authority: Option<&Authority>) -> TlsMaterial {
         certificates: own.pem.clone().into_bytes(),
         key: own.key.serialize_pem().into_bytes(),
         authorities: authority.map(Authority::pem),
+        revoked: None,
         only_1_3: false,
         clients: ClientCertificates::Asked,
     }

@@ -529,8 +529,8 @@ pub(crate) static SSL: Setting = Setting {
     default: "off",
     reloadable: false,
     section: Section::Access,
-    help: "TLS: memcached clients must speak it on TCP ports, and PostgreSQL clients may. Rules (hostssl, hostnossl) say who \
-           must.",
+    help: "TLS: memcached clients must speak it on TCP ports; clients of PostgreSQL's protocol and of HTTP may. Rules (hostssl, \
+           hostnossl) say who must.",
 };
 
 pub(crate) static SSL_CERT_FILE: Setting = Setting {
@@ -569,6 +569,19 @@ pub(crate) static SSL_CA_FILE: Setting = Setting {
     section: Section::Access,
     help: "File with the authorities that may have signed clients' certificates, in PEM. Clients are asked for a certificate \
            then; rules (cert, clientcert) and ssl_verify_mode say who must have one.",
+};
+
+pub(crate) static SSL_CRL_FILE: Setting = Setting {
+    name: "ssl_crl_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File with lists of certificates that the authorities in ssl_ca_file have revoked, in PEM, one of each authority. A \
+           client with such a certificate is refused, and so is every one of an authority whose list is missing or too old.",
 };
 
 pub(crate) static SSL_VERIFY_MODE: Setting = Setting {
@@ -727,6 +740,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &SSL_CERT_FILE,
     &SSL_KEY_FILE,
     &SSL_CA_FILE,
+    &SSL_CRL_FILE,
     &SSL_VERIFY_MODE,
     &SSL_MIN_PROTOCOL_VERSION,
     &MEMORY_MB,
