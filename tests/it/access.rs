@@ -574,3 +574,44 @@ fn privileges_survive_a_kill() {
     }
     assert_eq!(guarded.ask("writer", "write", &["DROP VIEW seen", "TRUNCATE t"]).matches("42501").count(), 1);
 }
+
+/// What a role's sessions begin with. Before, each client had to send it, or it held for everybody.
+#[test]
+fn settings_of_a_role_are_those_of_its_sessions() {
+    let mut guarded = Guarded::start(RULES, ROLES);
+    let chief = |guarded: &Guarded, statement: &str| guarded.ask("chief", "", &[statement]);
+    for statement in [
+        "ALTER ROLE reader SET statement_timeout = '1500ms'",
+        "ALTER ROLE reader SET search_path TO s, \"T\"",
+        "ALTER USER reader SET TIME ZONE 'Europe/Berlin'",
+        "ALTER ROLE reader SET work_mem = '1MB'",
+        "ALTER ROLE reader RESET work_mem",
+    ] {
+        assert_eq!(chief(&guarded, statement), "ALTER ROLE\n", "{statement}");
+    }
+    for (statement, state) in [
+        ("ALTER ROLE reader SET nonsense = 1", "42704"),
+        ("ALTER ROLE reader SET statement_timeout = 'soon'", "22023"),
+        ("ALTER ROLE reader SET server_version = '1'", "55P02"),
+        ("ALTER ROLE reader IN DATABASE x SET work_mem = '1MB'", "0A000"),
+        ("ALTER ROLE nobody SET work_mem = '1MB'", "42704"),
+    ] {
+        assert_eq!(chief(&guarded, statement), format!("ERROR:  {state}\n"), "{statement}");
+    }
+    let shown = ["SHOW statement_timeout", "SHOW search_path", "SHOW TimeZone"];
+    let own = "1500ms\ns, T\nEurope/Berlin\n";
+    assert_eq!(guarded.ask("reader", "r e a d", &shown), own);
+    assert_eq!(guarded.ask("writer", "write", &shown[2..]), "UTC\n");
+    let listed = "SELECT rolconfig FROM pg_roles WHERE rolname = 'reader'";
+    let config = "{\"search_path=s, T\",statement_timeout=1500ms,timezone=Europe/Berlin}\n";
+    assert_eq!(chief(&guarded, listed), config);
+    let by_number = "SELECT setconfig FROM pg_db_role_setting WHERE setrole = 'reader'::regrole";
+    assert_eq!(chief(&guarded, by_number), config);
+    // It outlives the daemon. A role changes its own, and nobody else's.
+    guarded.daemon.kill();
+    guarded.daemon.restart();
+    assert_eq!(guarded.ask("reader", "r e a d", &shown), own);
+    assert_eq!(guarded.ask("reader", "r e a d", &["ALTER ROLE writer RESET ALL"]), "ERROR:  42501\n");
+    assert_eq!(guarded.ask("reader", "r e a d", &["ALTER ROLE CURRENT_USER RESET ALL"]), "ALTER ROLE\n");
+    assert_eq!(guarded.ask("reader", "r e a d", &shown[2..]), "UTC\n");
+}

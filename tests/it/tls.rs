@@ -336,7 +336,8 @@ fn certificates_change_without_a_restart() {
 /// What curl prints of a request to the HTTP port: its answer, or its error.
 fn curl(guarded: &Guarded, port: u16, url: &str, more: &[&str]) -> String {
     let mut curl = Command::new("curl");
-    curl.args(["-sS", "-w", "%{http_code}", "--max-time", "20", "--cacert", &guarded.path("ca.pem")]).args(more);
+    curl.args(["-sS", "-w", "%{http_code}", "--max-time", "20", "--cacert", &guarded.path("ca.pem")])
+        .args(more);
     let (_, out, error) = run(curl.arg(url.replace("PORT", &port.to_string())));
     out + &error
 }

@@ -94,7 +94,8 @@ mod tests {
         let text = "CREATE ROLE root SUPERUSER LOGIN PASSWORD 'a;b';\nSET client_encoding = 'UTF8';\n\
                     CREATE ROLE \"A b\" NOINHERIT CREATEROLE CONNECTION LIMIT 3 VALID UNTIL '2030-01-02 03:04:05+00';\n\
                     ALTER ROLE root WITH BYPASSRLS;\nGRANT root TO \"A b\" WITH ADMIN OPTION;\n\
-                    GRANT pg_read_all_data TO \"A b\" GRANTED BY root;";
+                    GRANT pg_read_all_data TO \"A b\" GRANTED BY root;\n\
+                    ALTER ROLE \"A b\" SET search_path TO 's', 'it''s';";
         let roles = Roles::parse(text).unwrap();
         assert!(roles.get("root").unwrap().verifier.as_ref().unwrap().is_of("a;b"));
         let again = Roles::parse(&roles.to_file()).unwrap();

@@ -39,6 +39,9 @@ pub const PASSWORD_BYTES_MAX: usize = 1_024;
 /// Passwords that were right once and are known again without deriving their key: 160 bytes each.
 pub const KNOWN_PASSWORDS_MAX: usize = 4_096;
 
+/// Settings that a role's sessions begin with: PostgreSQL's tools set some ten.
+pub const ROLE_SETTINGS_MAX: usize = 64;
+
 /// Addresses whose failures are counted. A full table forgets the oldest.
 pub const ADDRESSES_MAX: usize = 4_096;
 

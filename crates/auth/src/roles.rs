@@ -11,7 +11,7 @@ use sqltext::grant::{GrantedOn, Grants};
 pub use sqltext::role::Rights;
 use sqltext::role::{FLAGS, RoleFlag, RoleOption, RoleRef, RoleStatement};
 
-use crate::limits::ROLES_MAX;
+use crate::limits::{ROLE_SETTINGS_MAX, ROLES_MAX};
 use crate::random;
 use crate::standing::{Change, Standing, grantee};
 use crate::verifier::{Key, Verifier};
@@ -35,6 +35,8 @@ pub struct Role {
     pub verifier: Option<Verifier>,
     /// The roles that it is a member of, and whether it may grant them.
     pub member_of: BTreeMap<String, bool>,
+    /// The settings that its sessions begin with, by their names in lower case.
+    pub settings: BTreeMap<String, String>,
 }
 
 impl Role {
@@ -47,6 +49,7 @@ impl Role {
             valid_until: None,
             verifier: None,
             member_of: BTreeMap::new(),
+            settings: BTreeMap::new(),
         }
     }
 
@@ -237,6 +240,9 @@ impl Roles {
         match statement {
             RoleStatement::Create { name, options } => self.create(name, options, giver),
             RoleStatement::Alter { role, options } => self.alter(&resolved(role, giver), options, giver),
+            RoleStatement::Set { role, name, value } => {
+                self.set(&resolved(role, giver), name.as_deref(), value.as_deref(), giver)
+            }
             RoleStatement::Rename { name, to } => self.rename(&name.text, &to.text, giver),
             RoleStatement::Drop { if_exists, names } => self.drop_all(*if_exists, names, giver),
             RoleStatement::Grant { roles, members, admin } => {
@@ -333,6 +339,35 @@ impl Roles {
         let role = self.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
         options.iter().try_for_each(|option| role.set(option))?;
         self.check_superuser_left(giver)
+    }
+
+    /// Sets or takes away what a role's sessions begin with. Everybody may do that with his own.
+    fn set(
+        &mut self,
+        name: &str,
+        setting: Option<&str>,
+        value: Option<&str>,
+        giver: Option<Giver<'_>>,
+    ) -> Result<(), SqlError> {
+        let superuser = self.existing(name)?.is(RoleFlag::Superuser);
+        if giver.is_none_or(|giver| giver.current != name) {
+            self.check_giver(giver, superuser, "alter")?;
+            self.check_administers(giver, name, "alter")?;
+        }
+        check_no_predefined(name)?;
+        let role = self.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
+        match (setting, value) {
+            (None, _) => role.settings.clear(),
+            (Some(setting), None) => drop(role.settings.remove(setting)),
+            (Some(setting), Some(value)) => {
+                if role.settings.len() >= ROLE_SETTINGS_MAX && !role.settings.contains_key(setting) {
+                    let message = format!("a role has at most {ROLE_SETTINGS_MAX} settings");
+                    return Err(SqlError::new("54000", message));
+                }
+                role.settings.insert(setting.to_owned(), value.to_owned());
+            }
+        }
+        Ok(())
     }
 
     fn rename(&mut self, name: &str, to: &str, giver: Option<Giver<'_>>) -> Result<(), SqlError> {
@@ -609,6 +644,12 @@ impl fmt::Display for Roles {
             f.write_str(";\n")?;
         }
         for (name, role) in &own {
+            for (setting, value) in &role.settings {
+                let value = value.replace('\'', "''");
+                writeln!(f, "ALTER ROLE {} SET {} TO '{value}';", quoted(name), setting)?;
+            }
+        }
+        for (name, role) in &own {
             for (of, admin) in &role.member_of {
                 let admin = if *admin { " WITH ADMIN OPTION" } else { "" };
                 writeln!(f, "GRANT {} TO {}{admin};", quoted(of), quoted(name))?;
@@ -718,6 +759,10 @@ mod tests {
             ("app", "CREATE ROLE x", "42501"),
             ("app", "ALTER ROLE app PASSWORD 'y'", "00000"),
             ("app", "ALTER ROLE app SUPERUSER", "42501"),
+            ("app", "ALTER ROLE app SET work_mem = '1MB'", "00000"),
+            ("app", "ALTER ROLE maker SET work_mem = '1MB'", "42501"),
+            ("maker", "ALTER ROLE root RESET ALL", "42501"),
+            ("maker", "ALTER ROLE pg_monitor SET work_mem = '1MB'", "42501"),
             ("app", "ALTER ROLE maker PASSWORD 'y'", "42501"),
             ("app", "GRANT team TO maker", "00000"),
             ("app", "GRANT pg_read_all_data TO app", "42501"),

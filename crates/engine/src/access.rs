@@ -201,6 +201,7 @@ impl AccessControl {
             valid_until_ms: role.valid_until_ms(),
             verifier: role.verifier.as_ref().map(ToString::to_string),
             member_of: role.member_of.iter().map(|(of, admin)| (number(of), *admin)).collect(),
+            settings: role.settings.iter().map(|(name, value)| format!("{name}={value}")).collect(),
             rights: roles.rights(name),
             privileges_of: roles.inherited(name).into_iter().map(ToOwned::to_owned).collect(),
         };

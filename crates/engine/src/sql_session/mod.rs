@@ -267,6 +267,7 @@ impl SqlSession {
         let Holder { rights, roles } = self.session.holder();
         (identity.rights, identity.roles) = (rights, roles);
         self.settings.report("session_authorization", identity.user.clone());
+        self.start_as(&identity.user);
         for (name, value) in settings {
             self.check_role(&identity.user, name, Some(value))?;
             self.settings.start_with(name, value)?;
@@ -277,6 +278,24 @@ impl SqlSession {
         self.settings.report_if_unset(STATEMENT_TIMEOUT.name, timeout);
         self.sql.set_own_settings(self.settings.own());
         Ok(())
+    }
+
+    /// Begins with the settings of a role. One that is not good any more does not keep it out, as in PostgreSQL.
+    fn start_as(&mut self, role: &str) {
+        let access = self.engine.access.current();
+        let Some(own) = access.roles.as_ref().and_then(|roles| roles.get(role)) else { return };
+        for (name, value) in &own.settings {
+            let done =
+                self.check_role(role, name, Some(value)).and_then(|()| self.settings.start_with(name, value));
+            if let Err(error) = done {
+                tracing::warn!(
+                    role,
+                    setting = name,
+                    "a setting of the role is passed over: {}",
+                    error.message
+                );
+            }
+        }
     }
 
     /// Says who speaks, how the client calls itself, and from where; others see the session from now on.

@@ -418,6 +418,9 @@ impl SqlSession {
             let message = "roles cannot be changed in a transaction, because it could not be undone";
             return Err(SqlError::new("25001", message));
         }
+        if let RoleStatement::Set { name: Some(name), value: Some(value), .. } = statement {
+            super::settings::after(name, Some(value))?;
+        }
         let Identity { user, role, .. } = self.sql.identity().clone();
         let giver = Giver { current: &role, session: &user };
         for drop in self.engine.access.drops(statement, giver, &self.engine.store)? {

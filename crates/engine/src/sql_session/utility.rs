@@ -127,7 +127,9 @@ impl Utility {
 pub(super) fn tag_of_role(statement: &RoleStatement) -> &'static str {
     match statement {
         RoleStatement::Create { .. } => "CREATE ROLE",
-        RoleStatement::Alter { .. } | RoleStatement::Rename { .. } => "ALTER ROLE",
+        RoleStatement::Alter { .. } | RoleStatement::Set { .. } | RoleStatement::Rename { .. } => {
+            "ALTER ROLE"
+        }
         RoleStatement::Drop { .. } => "DROP ROLE",
         RoleStatement::Grant { .. } => "GRANT ROLE",
         RoleStatement::Revoke { .. } => "REVOKE ROLE",

@@ -347,6 +347,8 @@ pub struct RoleFacts {
     pub verifier: Option<String>,
     /// The roles that it is a member of, and whether it may grant them.
     pub member_of: Vec<(u32, bool)>,
+    /// The settings that its sessions begin with, as `name=value`.
+    pub settings: Vec<String>,
     /// What it may do.
     pub rights: Rights,
     /// The roles whose privileges it has: itself, and those that it inherits from.
@@ -369,6 +371,7 @@ impl Default for RoleFacts {
             valid_until_ms: None,
             verifier: None,
             member_of: Vec::new(),
+            settings: Vec::new(),
             rights: Rights::NONE,
             privileges_of: Arc::default(),
         }

@@ -72,6 +72,15 @@ pub enum RoleStatement {
         /// What changes.
         options: Vec<RoleOption>,
     },
+    /// `ALTER ROLE name SET`, `RESET`
+    Set {
+        /// Which role.
+        role: RoleRef,
+        /// The setting that its sessions begin with, in lower case; `None`: all that it has.
+        name: Option<String>,
+        /// Its value; `None`: none from now on.
+        value: Option<String>,
+    },
     /// `ALTER ROLE name RENAME TO ...`
     Rename {
         /// Which role.
@@ -266,8 +275,69 @@ fn alter(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
         RoleRef::Named(name) if reader.words(&["RENAME", "TO"]) => {
             Ok(RoleStatement::Rename { name, to: self::name(reader)? })
         }
+        role if reader.word("SET") => set(reader, role),
+        role if reader.word("RESET") => {
+            let name = if reader.word("ALL") { None } else { Some(setting(reader)?) };
+            Ok(RoleStatement::Set { role, name, value: None })
+        }
+        _ if reader.at_word("IN") => {
+            Err(SqlError::not_supported("IN DATABASE").with_hint("there is one database: leave it out"))
+        }
         role => Ok(RoleStatement::Alter { role, options: options_of(reader, false)? }),
     }
+}
+
+/// What follows `SET`: `name {TO | =} value`, `TIME ZONE value`.
+fn set(reader: &mut Reader<'_, '_>, role: RoleRef) -> Result<RoleStatement, SqlError> {
+    if reader.words(&["TIME", "ZONE"]) {
+        let value = setting_value(reader)?;
+        return Ok(RoleStatement::Set { role, name: Some("timezone".to_owned()), value });
+    }
+    let name = setting(reader)?;
+    if reader.words(&["FROM", "CURRENT"]) {
+        return Err(SqlError::not_supported("SET FROM CURRENT").with_hint("write the value"));
+    }
+    if !reader.sign("=") {
+        reader.expect_word("TO")?;
+    }
+    Ok(RoleStatement::Set { role, name: Some(name), value: setting_value(reader)? })
+}
+
+/// The name of a setting, which may have points.
+fn setting(reader: &mut Reader<'_, '_>) -> Result<String, SqlError> {
+    let mut name = reader.any_name()?;
+    while reader.sign(".") {
+        name = format!("{name}.{}", reader.any_name()?);
+    }
+    Ok(name.to_lowercase())
+}
+
+/// `DEFAULT`, or texts, words and numbers with commas between them.
+fn setting_value(reader: &mut Reader<'_, '_>) -> Result<Option<String>, SqlError> {
+    if reader.word("DEFAULT") {
+        return Ok(None);
+    }
+    let mut values = Vec::new();
+    loop {
+        values.push(one_value(reader)?);
+        if !reader.sign(",") {
+            return Ok(Some(values.join(", ")));
+        }
+    }
+}
+
+fn one_value(reader: &mut Reader<'_, '_>) -> Result<String, SqlError> {
+    let sign = if reader.sign("-") { "-" } else { "" };
+    let Some(token) = reader.peek() else { return Err(reader.unexpected()) };
+    let value = match token.kind {
+        Kind::Number => format!("{sign}{}", token.text),
+        Kind::Word if sign.is_empty() => token.text.to_lowercase(),
+        Kind::Quoted if sign.is_empty() => crate::token::unquoted(token.text),
+        _ if sign.is_empty() => return reader.text(),
+        _ => return Err(reader.unexpected()),
+    };
+    reader.skip();
+    Ok(value)
 }
 
 fn drop_roles(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
@@ -404,6 +474,23 @@ mod tests {
         assert!(shown("CREATE ROLE a IN ROLE b, c ADMIN d").contains("Members"));
         assert!(shown("ALTER USER CURRENT_USER PASSWORD NULL;").contains("Current"));
         assert!(shown("ALTER ROLE a RENAME TO b").starts_with("Rename"));
+        for (text, wanted) in [
+            ("ALTER ROLE a SET Search_Path TO s, \"T\", 'u v'", "search_path\"), value: Some(\"s, T, u v\")"),
+            ("ALTER USER a SET statement_timeout = -1", "value: Some(\"-1\")"),
+            ("ALTER ROLE CURRENT_USER SET TIME ZONE 'UTC'", "timezone"),
+            ("ALTER ROLE a SET app.x TO DEFAULT", "app.x\"), value: None"),
+            ("ALTER ROLE a RESET ALL", "name: None, value: None"),
+        ] {
+            assert!(shown(text).contains(wanted), "{}", shown(text));
+        }
+        for wrong in [
+            "ALTER ROLE a SET x",
+            "ALTER ROLE a SET x TO",
+            "ALTER ROLE a SET x = 1 2",
+            "ALTER ROLE a IN DATABASE d SET x = 1",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
         assert!(shown("DROP ROLE IF EXISTS a, b").contains("if_exists: true"));
         assert!(shown("GRANT a, b TO c WITH ADMIN OPTION").contains("admin: true"));
         assert!(shown("REVOKE ADMIN OPTION FOR a FROM c CASCADE").contains("admin_only: true"));

@@ -45,6 +45,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_collation", fixed::collations),
     ("pg_constraint", relations::constraints),
     ("pg_database", fixed::databases),
+    ("pg_db_role_setting", roles::settings),
     ("pg_default_acl", grants::defaults),
     ("pg_depend", sequences::dependencies),
     ("pg_description", super::comments::descriptions),

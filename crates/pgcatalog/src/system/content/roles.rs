@@ -6,6 +6,7 @@ use super::super::System;
 use super::super::rows::{Rows, flag, int, text};
 use super::activity::optional;
 use super::fixed::{DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER};
+use super::relations::array;
 use crate::system::server::RoleFacts;
 use crate::system::time::moment_of;
 
@@ -56,7 +57,9 @@ fn shown(system: &System, rows: &mut Rows, password: impl Fn(&RoleFacts) -> Valu
     }
     for role in all {
         let password = password(&role);
-        rows.add([
+        // `pg_authid` has no settings.
+        let settings = (rows.layout().name == "pg_roles").then(|| ("rolconfig", settings_of(&role)));
+        let cells = [
             ("oid", int(role.oid)),
             ("rolname", text(&role.name)),
             ("rolsuper", flag(role.superuser)),
@@ -69,8 +72,14 @@ fn shown(system: &System, rows: &mut Rows, password: impl Fn(&RoleFacts) -> Valu
             ("rolbypassrls", flag(role.bypass_rls)),
             ("rolvaliduntil", moment_of(role.valid_until_ms)),
             ("rolpassword", password),
-        ]);
+        ];
+        rows.add(cells.into_iter().chain(settings));
     }
+}
+
+/// What its sessions begin with; NULL: nothing.
+fn settings_of(role: &RoleFacts) -> Value {
+    if role.settings.is_empty() { Value::Null } else { array(role.settings.iter().cloned()) }
 }
 
 /// `pg_user`
@@ -97,7 +106,15 @@ fn list_users(system: &System, rows: &mut Rows, password: impl Fn(&RoleFacts) ->
             ("usebypassrls", flag(role.bypass_rls)),
             ("passwd", password),
             ("valuntil", moment_of(role.valid_until_ms)),
+            ("useconfig", settings_of(&role)),
         ]);
+    }
+}
+
+/// `pg_db_role_setting`
+pub(super) fn settings(system: &System, rows: &mut Rows) {
+    for role in system.server().roles().into_iter().filter(|role| !role.settings.is_empty()) {
+        rows.add([("setdatabase", int(0)), ("setrole", int(role.oid)), ("setconfig", settings_of(&role))]);
     }
 }
 
