@@ -7,7 +7,7 @@ use sqltext::ast::{
 };
 use sqltext::error::state;
 use sqltext::literals::bare;
-use sqltext::token::unquoted;
+use sqltext::token::{Kind, tokens, unquoted};
 
 use super::calls::renamed;
 use super::names::Found;
@@ -32,7 +32,11 @@ impl Translator<'_, '_> {
             return Ok(());
         }
         let meant = |term| self.meant(bare(term), select, outputs);
-        let Some(grouped) = terms.iter().map(meant).collect::<Option<Vec<&Expr>>>() else { return Ok(()) };
+        let parts = terms.iter().flat_map(|term| match bare(term) {
+            Expr::Tuple(parts) => parts.iter().collect(),
+            _ => vec![term],
+        });
+        let Some(grouped) = parts.map(meant).collect::<Option<Vec<&Expr>>>() else { return Ok(()) };
         let mut shown = Shown { aggregate: !terms.is_empty() || select.having.is_some(), loose: None };
         for item in &select.projection {
             match item {
@@ -121,7 +125,8 @@ impl Translator<'_, '_> {
     }
 
     fn look_at_call(&self, call: &Function, grouped: &[&Expr], shown: &mut Shown) {
-        let name = call.name.to_string().to_ascii_lowercase();
+        let name =
+            call.name.0.last().map_or_else(String::new, |part| unquoted(&part.to_string()).to_lowercase());
         let name = renamed(&name);
         let arguments = match &call.args {
             FunctionArguments::List(list) => &list.args[..],
@@ -130,14 +135,13 @@ impl Translator<'_, '_> {
         // `max(a, b)` is none.
         let several = arguments.len() > 1 && matches!(name, "max" | "min");
         if call.over.is_none() && !several && (function::kind(name) == "a" || name == ONLY_ROW) {
-            shown.aggregate = true;
+            // One of columns that are all of the query around is that query's.
+            let mut inside = Shown::default();
+            arguments.iter().filter_map(expr_of).for_each(|expr| self.look(expr, &[], &mut inside));
+            shown.aggregate |= inside.loose.is_some() || !arguments.iter().any(names_a_column);
             return;
         }
-        let expr = |argument: &FunctionArg| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-            _ => None,
-        };
-        arguments.iter().filter_map(expr).for_each(|expr| self.look(&expr, grouped, shown));
+        arguments.iter().filter_map(expr_of).for_each(|expr| self.look(expr, grouped, shown));
         if let Some(WindowType::WindowSpec(window)) = &call.over {
             let order = window.order_by.iter().map(|term| &term.expr);
             window.partition_by.iter().chain(order).for_each(|expr| self.look(expr, grouped, shown));
@@ -190,7 +194,10 @@ impl Translator<'_, '_> {
     /// Whether all of a table's primary key is grouped: a group has one row of it.
     fn is_of_grouped_key(&self, relation: &Relation, grouped: &[&Expr]) -> bool {
         let Source::Named(table) = &relation.source else { return false };
-        let Some(table) = self.names.table(table) else { return false };
+        let Some(table) = self.names.table(table) else {
+            // The catalogue's tables have the key `oid`, and their own ways.
+            return !self.names.is_view(table);
+        };
         let (key, columns) = (&table.def().primary_key, &table.def().columns);
         !key.is_empty() && key.iter().all(|&at| self.has(grouped, relation, &columns[at].name))
     }
@@ -216,15 +223,42 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// An expression without what the same one may be spelled with: the case of words, the names of tables, `CAST`.
-    fn spelled(&self, expr: &Expr) -> String {
-        if let Expr::Cast { expr, data_type, .. } = bare(expr) {
-            return format!("{}::{}", self.spelled(expr), data_type.to_string().to_lowercase());
+    /// The words of an expression, without what the same one may be spelled with: parentheses, the case of words, the
+    /// names of tables, and the many names of types, as in `CAST`.
+    fn spelled(&self, expr: &Expr) -> Vec<String> {
+        let text = bare(expr).to_string();
+        let all = tokens(&text);
+        let is_table = |name: &str| {
+            let relations = self.scopes.innermost().into_iter().flat_map(|scope| &scope.relations);
+            relations.into_iter().any(|relation| relation.name.eq_ignore_ascii_case(name))
+        };
+        let mut words = Vec::new();
+        let mut at = 0;
+        while let Some(token) = all.get(at) {
+            at += 1;
+            let is_before_point = all.get(at).is_some_and(|next| next.is_sign("."));
+            if token.is_sign("::") || token.is("AS") {
+                // A type has several words, and perhaps numbers in parentheses: up to the next sign.
+                at += all[at..].iter().take_while(|token| token.kind != Kind::Sign).count();
+            } else if is_before_point && is_table(&unquoted(token.text)) {
+                at += 1;
+            } else if !token.is("CAST") && !["(", ")"].iter().any(|sign| token.is_sign(sign)) {
+                words.push(token.text.trim_matches(['\'', '"']).to_lowercase());
+            }
         }
-        let mut text = bare(expr).to_string().to_lowercase().replace('"', "");
-        for relation in self.scopes.innermost().into_iter().flat_map(|scope| &scope.relations) {
-            text = text.replace(&format!("{}.", relation.name.to_lowercase()), "");
-        }
-        text
+        words
     }
+}
+
+fn expr_of(argument: &FunctionArg) -> Option<&Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    }
+}
+
+/// Whether an argument may name a column: it has a word in it.
+fn names_a_column(argument: &FunctionArg) -> bool {
+    let words = [Kind::Word, Kind::Quoted];
+    tokens(&argument.to_string()).iter().any(|token| words.contains(&token.kind))
 }

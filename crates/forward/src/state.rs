@@ -46,7 +46,10 @@ const OWN_CACHE: &str = "sqlcached.cache";
 const OWN_FRESHNESS: &str = "sqlcached.freshness";
 
 /// The columns of the answer before the settings: who it is, and what keeps a session from reading what is kept.
-const BEFORE: usize = 5;
+const BEFORE: usize = 6;
+
+/// Where its statements' time is among them, in milliseconds. It changes no answer, and is no part of the hash.
+const TIMEOUT: usize = 5;
 
 /// The name of our statement at the source. It is prepared each time: a session may forget all of its statements.
 const STATEMENT: &[u8] = b"_sqlcached_state\0";
@@ -78,7 +81,8 @@ impl State {
             return None;
         }
         let mut hash = Context::new(&SHA256);
-        for value in &values[..BEFORE + SETTINGS.len()] {
+        let is_part = |(at, _): &(usize, &Option<String>)| *at != TIMEOUT;
+        for (_, value) in values[..BEFORE + SETTINGS.len()].iter().enumerate().filter(is_part) {
             add(&mut hash, value.as_deref().map(str::as_bytes));
         }
         Some(Arc::new(Self { hash: finished(hash), values, question }))
@@ -87,6 +91,11 @@ impl State {
     /// What tells it from others, without the settings that only some statements read.
     pub(crate) fn hash(&self) -> &Hash {
         &self.hash
+    }
+
+    /// How long the session lets a statement take, in milliseconds; none: as long as it wants.
+    pub(crate) fn timeout_ms(&self) -> Option<u64> {
+        self.values[TIMEOUT].as_deref()?.parse().ok().filter(|time| *time > 0)
     }
 
     /// Whether it was asked for under these definitions, which name the configuration of the source, too.
@@ -196,7 +205,9 @@ fn of_all() -> String {
     format!(
         "SELECT session_user::pg_catalog.text, current_user::pg_catalog.text,
                 pg_catalog.current_database()::pg_catalog.text, pg_catalog.pg_my_temp_schema()::pg_catalog.text,
-                pg_catalog.current_setting('default_transaction_isolation'){settings}"
+                pg_catalog.current_setting('default_transaction_isolation'),
+                (1000 OPERATOR(pg_catalog.*) EXTRACT(epoch FROM pg_catalog.current_setting('statement_timeout')::pg_catalog.interval))
+                    ::pg_catalog.int8::pg_catalog.text{settings}"
     )
 }
 
@@ -227,7 +238,7 @@ pub(crate) mod tests {
     /// The state of a session without anything special.
     pub(crate) fn values() -> Vec<Option<String>> {
         let mut values: Vec<_> =
-            ["u", "u", "shop", "0", "read committed"].map(|value| Some(value.to_owned())).into();
+            ["u", "u", "shop", "0", "read committed", "0"].map(|value| Some(value.to_owned())).into();
         values.resize(BEFORE + SETTINGS.len(), None);
         values
     }

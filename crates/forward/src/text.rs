@@ -28,6 +28,8 @@ pub(crate) struct Text {
     name: RwLock<Option<String>>,
     /// It may concern prepared statements by their names.
     pub(crate) concerns_names: bool,
+    /// Its client has said the types of all parameters.
+    pub(crate) is_typed: bool,
     /// What it is in each state of a session that has sent it.
     statements: RwLock<Vec<Arc<Statement>>>,
     /// How often it came.
@@ -78,6 +80,15 @@ pub(crate) enum Phase {
     Refused(Refusal),
 }
 
+/// The greatest number of a parameter in a text. One within a literal counts, too.
+fn parameters(sql: &str) -> usize {
+    let number = |rest: &str| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        rest[..digits].parse().unwrap_or(0)
+    };
+    sql.split('$').skip(1).map(number).max().unwrap_or(0)
+}
+
 /// Whether a text may concern prepared statements by their names.
 pub(crate) fn concerns_names(sql: &str) -> bool {
     const WORDS: [&str; 5] = ["PREPARE", "EXECUTE", "DEALLOCATE", "DISCARD", "PG_PREPARED_STATEMENTS"];
@@ -97,6 +108,7 @@ impl Text {
             wish: AtomicU8::new(wish.number()),
             name: RwLock::new(name),
             concerns_names: concerns_names(sql),
+            is_typed: parameters(sql) <= types.len() && !types.contains(&0),
             statements: RwLock::default(),
             calls: AtomicU64::new(0),
         }
@@ -113,6 +125,7 @@ impl Text {
             wish: AtomicU8::new(Wish::None.number()),
             name: RwLock::default(),
             concerns_names: true,
+            is_typed: false,
             statements: RwLock::default(),
             calls: AtomicU64::new(0),
         })

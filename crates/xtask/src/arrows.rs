@@ -19,7 +19,7 @@ const RULES: &[Rule] = &[
     ("store", &["arena"], false),
     ("sqltext", &["store"], false),
     ("auth", &["sqltext"], false),
-    ("inspect", &["sqltext"], false),
+    ("inspect", &["postgres", "sqltext"], false),
     ("sqlite", &["sqltext", "store"], true),
     ("pgcatalog", &["sqlite", "sqltext", "store"], false),
     ("dialect", &["pgcatalog", "sqltext", "store"], false),

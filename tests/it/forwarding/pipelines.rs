@@ -37,33 +37,3 @@ fn who_sends_several_at_once_is_answered_from_the_cache() {
         "what was forwarded behind it is kept, too"
     );
 }
-
-/// Before, a statement that was prepared before any change of definitions was never answered from the cache again.
-#[test]
-fn prepared_statements_live_through_changes_of_definitions() {
-    let shop = Shop::cached(WARES);
-    let mut talk = Talk::with(&shop.through);
-    let hits = |talk: &mut Talk| {
-        until("it is answered from the cache", || {
-            let before = shop.count("hits", READ);
-            talk.prepared(READ, 1).unwrap();
-            shop.count("hits", READ) > before
-        });
-    };
-    hits(&mut talk);
-    psql(&shop.direct, "CREATE TABLE another ()");
-    shop.notice();
-    hits(&mut talk);
-    // The source refuses a statement whose columns are others now.
-    let mut direct = Talk::with(&shop.direct);
-    direct.prepared(READ, 1).unwrap();
-    psql(&shop.direct, "ALTER TABLE ware ALTER ratio TYPE NUMERIC");
-    shop.notice();
-    let mut others = Talk::with(&shop.through);
-    hits(&mut others);
-    let expected = direct.prepared(READ, 1);
-    assert_eq!(expected, Err("0A000".to_owned()));
-    for _ in 0..4 {
-        assert_eq!(talk.prepared(READ, 1), expected);
-    }
-}

@@ -169,6 +169,8 @@ fn check(freshness: &str, through: bool, lag: Duration) {
     shop.follow();
     if freshness == "commit" {
         shop.set_standbys("ANY 1 (cache)");
+        // It is a change of definitions: what was prepared before it is forwarded.
+        shop.notice();
     }
     warm(&shop);
     let versions = Versions::default();

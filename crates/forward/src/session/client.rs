@@ -6,7 +6,7 @@ use postgres::frontend::Parse;
 
 use super::own::Own;
 use super::reads::{Asked, Way};
-use super::{Expected, Hands, Out, Session, Waiting};
+use super::{Expected, Hands, Out, Session, Waiting, is_due};
 use crate::frame::{Next, next, put};
 use crate::group::{Described, Ended, Group, Run, end_of_group, read};
 use crate::hub::Hub;
@@ -95,7 +95,7 @@ impl Session {
         self.doubt_names(out);
         let sent = self.group_under_way();
         match kind {
-            b'P' => sent.prepares.push_back((Box::default(), None, 0)),
+            b'P' => sent.prepares.push_back((Box::default(), None, 0, None)),
             b'Q' | b'F' => (sent.ended, sent.simple) = (true, true),
             _ => {}
         }
@@ -113,6 +113,13 @@ impl Session {
     /// A whole group; false: it has to wait.
     fn group(&mut self, bytes: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> bool {
         let waited = self.waiting.take();
+        // More of what the client sends says nothing of what it waits for.
+        if let Some(waiting @ Waiting::Answer { .. }) = waited
+            && !is_due(self.hub.as_deref(), waiting, hands.now_us)
+        {
+            self.waiting = Some(waiting);
+            return false;
+        }
         let group = read(bytes);
         let hub = self.hub.clone();
         if let (Some(hub), Group::Simple(sql)) = (&hub, &group)
@@ -126,6 +133,14 @@ impl Session {
             return is_next;
         }
         let alone = self.may_read();
+        // In which state a statement is prepared says in which it means the same.
+        if alone && self.state.is_none() && !self.asked && matches!(group, Group::Prepare(..)) {
+            self.asked = self.ask_state(None, out);
+            if self.asked && self.awaits_state() {
+                return false;
+            }
+        }
+        self.asked = false;
         if let Some(hub) = hub.filter(|hub| (alone || self.may_follow()) && hub.is_source(self.identity)) {
             match group {
                 Group::Simple(sql) if alone && self.begin_or_end(&hub, sql, bytes, out) => {}
@@ -161,25 +176,13 @@ impl Session {
         let text = match &run.parse {
             Some(parse) if self.names.takes(parse.name) => hub.text(parse.sql, parse.types()),
             Some(_) => return self.forward(bytes, out),
-            None => match self.names.get(run.bind.statement).cloned() {
-                Some(text) if hub.is_of_now(&text) => text,
-                Some(text) => return self.forward_renewed(hub, run.bind.statement, text, bytes, out),
+            None => match self.known(run.bind.statement, hub) {
+                Some(text) => text,
                 None => return self.forward(bytes, out),
             },
         };
         let way = Way::Bound { bind: &run.bind, described: run.described };
         self.read(hub, &Asked { text: &text, way, run: Some(run), bytes, waited }, hands, out);
-    }
-
-    /// Forwards the execution of a statement that was prepared under definitions of before. If the source has it and
-    /// still runs it, it gives the columns that it gave then: otherwise that is an error there.
-    fn forward_renewed(&mut self, hub: &Hub, name: &str, before: Arc<Text>, bytes: &[u8], out: &mut Out<'_>) {
-        let now = hub.text(&before.sql, before.types.iter().copied());
-        let renews = self.names.is_sent(name).then(|| (name.into(), [before, now]));
-        self.forward(bytes, out);
-        if let Some(Expected::Group(sent)) = self.expected.back_mut() {
-            sent.renews = renews;
-        }
     }
 
     fn prepare(
@@ -207,7 +210,7 @@ impl Session {
         if described != Some(Described::Flushed) {
             put(b'Z', &[&[self.shown_status()]], out.client);
         }
-        self.names.put(parse.name, text, false);
+        self.names.put(parse.name, text, false, self.state.as_ref().map(|state| *state.hash()));
     }
 
     fn describe(
@@ -218,8 +221,7 @@ impl Session {
         bytes: &[u8],
         out: &mut Out<'_>,
     ) {
-        let text = self.names.get(name).filter(|text| hub.is_of_now(text)).cloned();
-        let Some(text) = text else { return self.forward(bytes, out) };
+        let Some(text) = self.known(name, hub) else { return self.forward(bytes, out) };
         let statement = self.kept(&text);
         let Some(description) = statement.as_ref().and_then(|statement| statement.described()) else {
             return self.forward_described(&text, Some(described), bytes, out);
@@ -228,6 +230,12 @@ impl Session {
         if described == Described::Synced {
             put(b'Z', &[&[self.shown_status()]], out.client);
         }
+    }
+
+    /// The text of a name, if that means now what it meant when it was prepared.
+    fn known(&self, name: &str, hub: &Hub) -> Option<Arc<Text>> {
+        let state = self.state.as_ref().map(|state| state.hash());
+        self.names.get_in(name, state).filter(|text| hub.is_of_now(text)).cloned()
     }
 
     /// The statement of a text in the session's state, if its answers are kept.

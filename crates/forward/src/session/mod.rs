@@ -94,6 +94,10 @@ pub struct Session {
     block: Block,
     /// Who gave the last answer.
     last: &'static str,
+    /// The state was asked for, for the request that is next.
+    asked: bool,
+    /// The client is gone, and what it has sent is forwarded without a wait.
+    ends: bool,
 }
 
 /// What `SHOW sqlcached.last_answer` says.
@@ -124,18 +128,14 @@ struct Sent {
     ended: bool,
     /// Statements of which the client was told before that they are prepared: their `ParseComplete` is ours.
     deferred: VecDeque<Box<str>>,
-    /// Statements that it prepares, in their order, each with how often names were doubted before.
-    prepares: VecDeque<(Box<str>, Option<Arc<Text>>, u64)>,
+    /// Statements that it prepares, in their order, each with how often names were doubted before, and the state.
+    prepares: VecDeque<(Box<str>, Option<Arc<Text>>, u64, Option<Hash>)>,
     /// How often it closes what the client closed before: that `CloseComplete` is ours, too.
     closed: usize,
     /// The client has not sent it, and hears nothing of it.
     own: bool,
     /// It is a simple query.
     simple: bool,
-    /// The source has said that something of it failed.
-    failed: bool,
-    /// A statement that was prepared under definitions of before, by its name, and what it is if it still succeeds.
-    renews: Option<(Box<str>, [Arc<Text>; 2])>,
     /// Whether rows come in.
     copy: Copying,
     /// It does nothing but read, or what it does is decided with the state that is asked for behind it.
@@ -166,6 +166,14 @@ enum Waiting {
     Place { ticket: Ticket, since_us: u64 },
     /// Another session's answer, until then.
     Answer { id: Hash, until_us: u64 },
+}
+
+/// Whether what is waited for may be there.
+fn is_due(hub: Option<&Hub>, waiting: Waiting, now_us: u64) -> bool {
+    match (hub, waiting) {
+        (Some(hub), Waiting::Answer { id, until_us }) => now_us >= until_us || !hub.misses.has(&id),
+        _ => true,
+    }
 }
 
 /// An answer that comes and may be kept.
@@ -202,6 +210,8 @@ impl Session {
             waiting: None,
             block: Block::None,
             last: DATABASE,
+            asked: false,
+            ends: false,
         }
     }
 
@@ -224,10 +234,7 @@ impl Session {
 
     /// Whether its first request, which waits, may have what it waits for; this is cheaper than to look at it.
     pub fn is_due(&self, now_us: u64) -> bool {
-        match (&self.hub, self.waiting) {
-            (Some(hub), Some(Waiting::Answer { id, until_us })) => now_us >= until_us || !hub.misses.has(&id),
-            _ => true,
-        }
+        self.waiting.is_none_or(|waiting| is_due(self.hub.as_deref(), waiting, now_us))
     }
 
     /// Its first request waits no more for another session's answer.
@@ -246,6 +253,13 @@ impl Session {
 
     /// Looks again at the request that waits.
     pub fn look_again(&mut self, hands: &mut Hands<'_>, out: &mut Out<'_>) {
+        self.client_sent(&[], hands, out);
+    }
+
+    /// The client sends nothing more: what it has sent whole goes to the source at once.
+    pub fn client_ended(&mut self, hands: &mut Hands<'_>, out: &mut Out<'_>) {
+        self.ends = true;
+        self.waiting = None;
         self.client_sent(&[], hands, out);
     }
 
@@ -285,7 +299,7 @@ impl Session {
 
     /// Whether the state is asked for: it comes soon, and says what may be done with what follows.
     fn awaits_state(&self) -> bool {
-        self.expected.iter().any(|expected| matches!(expected, Expected::State { .. }))
+        !self.ends && self.expected.iter().any(|expected| matches!(expected, Expected::State { .. }))
     }
 
     /// Whether all that is expected of the source comes without more of the client.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::frame::put;
 use crate::limits::NAMES_MAX;
+use crate::state::Hash;
 use crate::text::Text;
 
 /// Settings by which literals are read when a statement is prepared. The source tells each change of them.
@@ -34,6 +35,8 @@ struct Named {
     doubted: bool,
     /// How often such a setting had been told.
     told: u64,
+    /// The session's state when it was prepared, by its hash; none: it was not known.
+    state: Option<Hash>,
 }
 
 impl Names {
@@ -49,17 +52,12 @@ impl Names {
         self.told += u64::from(LITERAL.iter().any(|own| own.as_bytes() == name));
     }
 
-    /// Whether the source has it.
-    pub(super) fn is_sent(&self, name: &str) -> bool {
-        self.by_name.get(name).is_some_and(|named| named.sent)
-    }
-
-    /// A statement of before a change of definitions is still good at the source: it is this text from now on.
-    pub(super) fn renew(&mut self, name: &str, before: &Arc<Text>, now: Arc<Text>) {
-        let same = |named: &&mut Named| !named.doubted && Arc::ptr_eq(&named.text, before);
-        if let Some(named) = self.by_name.get_mut(name).filter(same) {
-            named.text = now;
-        }
+    /// The text of a name, if it means in this state what it means where it is prepared in it. The source keeps the
+    /// types of parameters that it found when a statement was prepared: in another state it may find others.
+    pub(super) fn get_in(&self, name: &str, state: Option<&Hash>) -> Option<&Arc<Text>> {
+        let text = self.get(name)?;
+        let as_prepared = || state.is_none_or(|state| self.by_name[name].state.as_ref() == Some(state));
+        (text.is_typed || as_prepared()).then_some(text)
     }
 
     /// Whether a statement of this name may be prepared without the source.
@@ -69,18 +67,18 @@ impl Names {
     }
 
     /// A statement was prepared; `sent`: at the source.
-    pub(super) fn put(&mut self, name: &str, text: Arc<Text>, sent: bool) {
+    pub(super) fn put(&mut self, name: &str, text: Arc<Text>, sent: bool, state: Option<Hash>) {
         if self.by_name.len() >= NAMES_MAX && !self.by_name.contains_key(name) {
             return;
         }
         self.forget(name);
         self.deferred += usize::from(!sent);
-        self.by_name.insert(name.into(), Named { text, sent, doubted: false, told: self.told });
+        self.by_name.insert(name.into(), Named { text, sent, doubted: false, told: self.told, state });
     }
 
     /// The source has prepared a statement that it was sent after so many doubts: later ones concern it, too.
-    pub(super) fn prepared(&mut self, name: &str, text: Arc<Text>, doubts: u64) {
-        self.put(name, text, true);
+    pub(super) fn prepared(&mut self, name: &str, text: Arc<Text>, doubts: u64, state: Option<Hash>) {
+        self.put(name, text, true, state);
         if let Some(named) = self.by_name.get_mut(name) {
             named.doubted = doubts != self.doubts;
         }

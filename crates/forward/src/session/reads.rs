@@ -96,7 +96,7 @@ impl Session {
                 Freshness::Commit => hub.is_awaited(hands.now_us),
             };
             match self.answer(hub, &statement, &id, (freshness, is_fresh), asked, hands, out) {
-                Found::Nothing => self.join(hub, &statement, &id, asked, hands),
+                Found::Nothing => self.join(hub, (&statement, &state), &id, asked, hands),
                 found => found,
             }
         } else {
@@ -177,7 +177,7 @@ impl Session {
         let any = hands.answers.find(&hub.answers, id, out.client);
         if !any || !is_fresh {
             out.client.truncate(before);
-            let may_wait = any && freshness == Freshness::Checked;
+            let may_wait = any && freshness == Freshness::Checked && !self.ends;
             return if may_wait { self.wait(hub, asked.waited, hands) } else { Found::Nothing };
         }
         if run.is_some_and(|run| run.closed) {
@@ -186,7 +186,10 @@ impl Session {
         put(b'Z', &[&[self.shown_status()]], out.client);
         self.last = CACHE;
         match run.and_then(|run| run.parse.as_ref()) {
-            Some(parse) => self.names.put(parse.name, Arc::clone(asked.text), false),
+            Some(parse) => {
+                let state = self.state.as_ref().map(|state| *state.hash());
+                self.names.put(parse.name, Arc::clone(asked.text), false, state);
+            }
             // A simple query ends the unnamed statement.
             None if run.is_none() => self.names.hide_unnamed(),
             None => {}
@@ -221,12 +224,18 @@ impl Session {
     fn join(
         &mut self,
         hub: &Hub,
-        statement: &Statement,
+        (statement, state): (&Statement, &state::State),
         id: &Hash,
         asked: &Asked<'_>,
         hands: &Hands<'_>,
     ) -> Found {
-        let patience = if asked.waited.is_none() { statement.patience() } else { None };
+        let patience = if asked.waited.is_none() && !self.ends { statement.patience() } else { None };
+        // Its own time at the source begins when it is sent there.
+        let within = |patience: Duration| match state.timeout_ms() {
+            Some(time) => patience.min(Duration::from_millis(time / 2)),
+            None => patience,
+        };
+        let patience = patience.map(within);
         let Some(patience) = patience.filter(|_| hub.misses.wake(id, hands.waker)) else {
             return Found::Nothing;
         };

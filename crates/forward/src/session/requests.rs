@@ -76,7 +76,8 @@ impl Session {
                 }
                 let text = self.hub.as_ref().map(|hub| hub.text(parse.sql, parse.types()));
                 let doubts = self.names.doubts;
-                self.group_under_way().prepares.push_back((parse.name.into(), text, doubts));
+                let state = self.state.as_ref().map(|state| *state.hash());
+                self.group_under_way().prepares.push_back((parse.name.into(), text, doubts, state));
             }
             Request::Bind(bind) => {
                 self.send_name(bind.statement, out);
@@ -131,7 +132,10 @@ impl Session {
         self.names.forget(name);
         for expected in &mut self.expected {
             let Expected::Group(sent) = expected else { continue };
-            sent.prepares.iter_mut().filter(|(own, ..)| **own == *name).for_each(|(_, text, _)| *text = None);
+            sent.prepares
+                .iter_mut()
+                .filter(|(own, ..)| **own == *name)
+                .for_each(|(_, text, ..)| *text = None);
         }
     }
 

@@ -102,10 +102,10 @@ impl Session {
                 if passes {
                     sent.collect(frame);
                     if frame.kind == b'1'
-                        && let Some((name, text, doubts)) = sent.prepares.pop_front()
+                        && let Some((name, text, doubts, state)) = sent.prepares.pop_front()
                     {
                         match text {
-                            Some(text) => self.names.prepared(&name, text, doubts),
+                            Some(text) => self.names.prepared(&name, text, doubts, state),
                             None => self.names.forget(&name),
                         }
                     }
@@ -168,9 +168,6 @@ impl Session {
         {
             statement.set_described(description);
         }
-        if let Some((name, [before, now])) = sent.renews.filter(|_| !sent.failed) {
-            self.names.renew(&name, &before, now);
-        }
         let Some((statement, since_us)) = sent.execution else { return };
         // Relaxed: counts.
         statement.counts.forwarded.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +217,6 @@ impl Sent {
     }
 
     fn collect(&mut self, frame: &Frame<'_>) {
-        self.failed |= frame.kind == b'E';
         if frame.kind == b'G' {
             self.copy = if self.ended { Copying::Data } else { Copying::No };
         }

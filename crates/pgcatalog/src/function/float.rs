@@ -125,8 +125,8 @@ fn whole(
     }
 }
 
-/// A value as SQLite computes with it: a text, which a column of type ANY may hold, counts for the number that it begins
-/// with.
+/// A value as SQLite computes with it: a text, which a column of type ANY may hold, counts for the number that it
+/// begins with.
 fn counted(value: Value) -> Value {
     let text = match value.with_affinity(Affinity::Numeric) {
         Value::Text(text) => text,

@@ -123,7 +123,20 @@ impl Forwarded {
                 break;
             }
         }
+        if self.client.ended {
+            self.pass_last(bench);
+        }
         self.goes_on()
+    }
+
+    /// The client is gone: what it has sent whole before goes to the source, as if it were there.
+    fn pass_last(&mut self, bench: &mut Bench<'_>) {
+        let Bench { answers, to_client, to_source, waker, .. } = bench;
+        let (now, now_us) = answers.now();
+        let mut hands = Hands { answers, now_us, waker };
+        self.session.client_ended(&mut hands, &mut Out { client: to_client, source: to_source });
+        self.source.deliver(to_source, now);
+        to_client.clear();
     }
 
     /// Whether bytes of a side may be read: the other one takes what it is sent.
