@@ -54,7 +54,14 @@ impl Applier {
     pub(crate) fn apply(&mut self, operations: &[Operation]) {
         let _peer = write_as(Writer::Peer);
         let catalog = self.engine.store().catalog();
-        operations.iter().for_each(|operation| self.apply_one(&catalog, operation));
+        for operation in operations {
+            if self.apply_one(&catalog, operation) {
+                self.bus.update(|facts| match operation {
+                    Operation::Row { .. } => facts.rows_heard += 1,
+                    _ => facts.invalidated += 1,
+                });
+            }
+        }
     }
 
     /// What this cache has told comes back. What others have told before it was spared where it was written here, and
@@ -74,16 +81,17 @@ impl Applier {
             };
             let named = catalog.table(&operation.table().name);
             if !is_done && named.is_some_and(|table| table.replicates_rows()) {
-                self.apply_one(&catalog, operation);
+                let _done = self.apply_one(&catalog, operation);
             }
         }
     }
 
-    fn apply_one(&mut self, catalog: &Catalog, operation: &Operation) {
+    /// Says whether it is done.
+    fn apply_one(&mut self, catalog: &Catalog, operation: &Operation) -> bool {
         let TableName { name, likeness } = operation.table();
         // A table that is not here has no rows that could be old.
         let Some(table) = catalog.table(name).filter(|table| self.is_of_this_bus(table)) else {
-            return;
+            return false;
         };
         let done = if table.likeness() == Some(*likeness) {
             self.carry_out(table, operation)
@@ -92,13 +100,10 @@ impl Applier {
                  of it"
                 .to_owned())
         };
-        match done {
-            Ok(()) => self.bus.update(|facts| match operation {
-                Operation::Row { .. } => facts.rows_heard += 1,
-                _ => facts.invalidated += 1,
-            }),
-            Err(why) => self.give_up(table, &why),
+        if let Err(why) = &done {
+            self.give_up(table, why);
         }
+        done.is_ok()
     }
 
     fn is_of_this_bus(&self, table: &Table) -> bool {

@@ -184,7 +184,9 @@ impl Outbox {
     /// When the oldest of what the bus has not acknowledged was put in.
     pub fn oldest_ns(&self) -> Option<u64> {
         let state = self.state.lock();
-        state.under_way.or_else(|| state.entries.front().map(|entry| entry.since_ns))
+        // Who only waits has nothing to tell.
+        let first = state.entries.iter().find(|entry| !entry.operations.is_empty());
+        state.under_way.or_else(|| first.map(|entry| entry.since_ns))
     }
 }
 
@@ -239,7 +241,9 @@ impl State {
         };
         let mut kept = Vec::with_capacity(1);
         self.add(operation, (OUTBOX_ROWS_MAX, OUTBOX_ROW_BYTES_MAX), &mut kept);
-        kept.iter().for_each(|operation| self.rows.add(operation));
+        for operation in &kept {
+            self.rows.add(operation);
+        }
         self.entries.push_back(Entry { operations: kept, waiting: None, since_ns: now_ns });
     }
 
