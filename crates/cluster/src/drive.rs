@@ -273,7 +273,12 @@ impl Driver {
         let (now_ns, before) = (self.bus.now_ns(), self.member.follower().last());
         match self.member.hear(sequence, bytes, now_ns) {
             Ok(Heard::Nothing) => {}
-            Ok(Heard::Own { operations, again }) => self.applier.apply_own(&operations, again),
+            Ok(Heard::Own { operations, again }) => {
+                self.applier.apply_own(&operations, again);
+                if operations.is_empty() && self.member.is_all_back() {
+                    self.bus.outbox.forget_sent();
+                }
+            }
             Ok(Heard::Missed) => return false,
             Ok(Heard::Apply(operations)) => self.applier.apply(&operations),
             Ok(Heard::Unreadable(why)) => {

@@ -129,6 +129,11 @@ impl Follower {
         self.fresh_ns
     }
 
+    /// The last of our own that came back.
+    pub(crate) fn own_back(&self) -> Option<u64> {
+        self.own_back
+    }
+
     /// Whether everybody who is there has been heard since the history was taken up here.
     pub(crate) fn is_settled(&self) -> bool {
         self.returned >= SETTLED_AFTER

@@ -264,6 +264,11 @@ impl Member {
         Joined::Anew(broken)
     }
 
+    /// Whether all that it sent has come back. Of keys that it wrote, none is under way then but those in the outbox.
+    pub(crate) fn is_all_back(&self) -> bool {
+        self.flight.is_none() && self.follower.own_back() == Some(self.counter)
+    }
+
     /// Hears a message of the stream.
     pub(crate) fn hear(&mut self, sequence: u64, bytes: &[u8], now_ns: u64) -> Result<Heard, Break> {
         self.follower.hear(sequence, bytes, now_ns)

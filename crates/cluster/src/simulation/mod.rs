@@ -33,8 +33,6 @@ enum Mistake {
     AnswersAtOnce,
     /// What others told of a row counts, though a write of its own is under way.
     SparesNothing,
-    /// A cache that was killed keeps rows that nobody else may know.
-    KeepsUntoldRows,
 }
 
 /// The seed of a random test: `SEED` in the environment replays one.

@@ -239,7 +239,7 @@ fn without_faults_all_caches_have_all_rows() {
 
 #[test]
 fn mistakes_with_rows_are_found() {
-    for mistake in [Mistake::SparesNothing, Mistake::KeepsUntoldRows, Mistake::TrustsAfterBreaks] {
+    for mistake in [Mistake::SparesNothing, Mistake::TrustsAfterBreaks] {
         let found = (1..60).find(|seed| run(*seed, Some(mistake)).0.violation.is_some());
         println!("{mistake:?}: found in world {found:?}");
         assert!(found.is_some(), "{mistake:?} is not found");

@@ -141,8 +141,7 @@ impl World {
         let node = self.random.u64(1..);
         let (now, mistake, old) = (self.now, self.mistake, &mut self.caches[at]);
         let rows = std::mem::take(&mut old.rows);
-        let untold = mistake == Some(Mistake::KeepsUntoldRows);
-        let held = std::mem::take(if untold { &mut old.held } else { &mut old.noted_rows });
+        let held = std::mem::take(&mut old.noted_rows);
         let (noted, doubtful) = (old.noted.take().filter(|_| warm), old.doubtful_ns.map(|_| now));
         let is_warm = noted.is_some();
         *old = Cache::new(node, self.numbered, noted, now, mistake);
@@ -355,7 +354,12 @@ impl World {
             match cache.member.hear(next, &bytes, now) {
                 Ok(Heard::Apply(operations)) => cache.apply(operations),
                 Ok(Heard::Nothing) => {}
-                Ok(Heard::Own { operations, again }) => cache.hear_own_rows(&operations, again),
+                Ok(Heard::Own { operations, again }) => {
+                    cache.hear_own_rows(&operations, again);
+                    if operations.is_empty() && cache.member.is_all_back() {
+                        cache.outbox.forget_sent();
+                    }
+                }
                 Ok(Heard::Missed) => cache.next = None,
                 Ok(Heard::Unreadable(_)) => cache.distrust(now),
                 Err(broken) => return self.break_off(at, &broken),
