@@ -8,6 +8,7 @@ mod near;
 mod network;
 mod postgres;
 mod relay;
+mod rows;
 mod soak;
 mod wrong;
 
@@ -374,8 +375,8 @@ fn what_is_wrong_is_named() {
         "does not exist",
     );
     refused(
-        "CREATE TABLE t (id INT PRIMARY KEY) WITH (bus = 'bus', replicated = 'rows')",
-        "write invalidate",
+        "CREATE TABLE t (id INT PRIMARY KEY) WITH (bus = 'bus', replicated = 'all')",
+        "write invalidate or rows",
     );
     refused(
         "CREATE TABLE t (id INT PRIMARY KEY) WITH (source = 'bus', depends = 'p(id)')",

@@ -9,7 +9,7 @@ use engine::{
     Bus, ClientSink, ColumnDescription, CopyOptions, Distrust, Engine, Formats, KeyChange, Operation,
     Outcome, RowSink, Said, SqlError, SqlSession, SqlThreadContext, SqlType, TableName, ValueRef,
 };
-use store::{Catalog, Table};
+use store::{Catalog, Table, Writer, write_as};
 
 /// See the module.
 pub(crate) struct Applier {
@@ -52,24 +52,58 @@ impl Applier {
 
     /// Does what a message says.
     pub(crate) fn apply(&mut self, operations: &[Operation]) {
+        let _peer = write_as(Writer::Peer);
         let catalog = self.engine.store().catalog();
         for operation in operations {
-            let TableName { name, likeness } = operation.table();
-            // A table that is not here has no rows that could be old.
-            let Some(table) = catalog.table(name).filter(|table| self.is_of_this_bus(table)) else {
-                continue;
-            };
-            let done = if table.likeness() == Some(*likeness) {
-                self.carry_out(table, operation)
-            } else {
-                Err("it has other columns, another key or another type in the cache that told of it"
-                    .to_owned())
-            };
-            match done {
-                Ok(()) => self.bus.update(|facts| facts.invalidated += 1),
-                Err(why) => self.give_up(table, &why),
+            if self.apply_one(&catalog, operation) {
+                self.bus.update(|facts| match operation {
+                    Operation::Row { .. } => facts.rows_heard += 1,
+                    _ => facts.invalidated += 1,
+                });
             }
         }
+    }
+
+    /// What this cache has told comes back. What others have told before it was spared where it was written here, and
+    /// has to be done away with where it was not: rows that it chooses by a condition, for example. `again`: it came
+    /// back before.
+    pub(crate) fn apply_own(&mut self, operations: &[Operation], again: bool) {
+        let _peer = write_as(Writer::Peer);
+        let catalog = self.engine.store().catalog();
+        for operation in operations {
+            if !again {
+                self.bus.outbox.note_back(operation);
+            }
+            let is_done = match operation {
+                Operation::Row { .. } => true,
+                Operation::Key { change, .. } => *change == KeyChange::Delete,
+                Operation::Statement { .. } | Operation::Whole { .. } => false,
+            };
+            let named = catalog.table(&operation.table().name);
+            if !is_done && named.is_some_and(|table| table.replicates_rows()) {
+                let _done = self.apply_one(&catalog, operation);
+            }
+        }
+    }
+
+    /// Says whether it is done.
+    fn apply_one(&mut self, catalog: &Catalog, operation: &Operation) -> bool {
+        let TableName { name, likeness } = operation.table();
+        // A table that is not here has no rows that could be old.
+        let Some(table) = catalog.table(name).filter(|table| self.is_of_this_bus(table)) else {
+            return false;
+        };
+        let done = if table.likeness() == Some(*likeness) {
+            self.carry_out(table, operation)
+        } else {
+            Err("it has other columns, another key, another type or another option replicated in the cache that told \
+                 of it"
+                .to_owned())
+        };
+        if let Err(why) = &done {
+            self.give_up(table, why);
+        }
+        done.is_ok()
     }
 
     fn is_of_this_bus(&self, table: &Table) -> bool {
@@ -80,7 +114,14 @@ impl Applier {
     fn carry_out(&mut self, table: &Arc<Table>, operation: &Operation) -> Result<(), String> {
         match operation {
             Operation::Key { key, change, .. } => self.change_key(table, key, *change),
+            Operation::Row { key, row, .. } => {
+                self.engine.put_told_row(table, key, row).map(drop).map_err(|error| error.to_string())
+            }
             Operation::Statement { said, .. } => self.say(said).map_err(|error| error.message),
+            // Row by row where some are spared, which a TRUNCATE would not do.
+            Operation::Whole { .. } if table.replicates_rows() => {
+                self.run(&format!("DELETE FROM {}", name_of(table))).map_err(|error| error.message)
+            }
             Operation::Whole { .. } => {
                 self.run(&Distrust::of(table.def(), &name_of(table)).empties).map_err(|error| error.message)
             }
@@ -143,6 +184,8 @@ impl Applier {
     }
 
     fn distrust(&mut self, table: &Arc<Table>, lost: bool) {
+        // No row is spared, and no other cache hears of it.
+        let _local = write_as(Writer::Local);
         let distrust = Distrust::of(table.def(), &name_of(table));
         if distrust.make_stale(lost, |sql| self.run(sql)).is_none()
             && let Err(error) = self.run(&distrust.empties)

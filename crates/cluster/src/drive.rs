@@ -12,12 +12,14 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::apply::Applier;
-use crate::broken::Break;
+use crate::broken::{Break, Origin};
 use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link};
+use crate::chain::Noted;
 use crate::follow::{Heard, Numbered};
 use crate::guard::max_lag;
 use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE};
 use crate::member::{Joined, Member, Stored};
+use crate::settled::{self, Settled};
 use crate::{noted, shown};
 
 /// What ended the following of a stream without an error.
@@ -38,6 +40,7 @@ pub(crate) struct Driver {
     notify: Arc<Notify>,
     member: Member,
     applier: Applier,
+    settled: Settled,
     max_lag_ns: u64,
     stopping: Option<Instant>,
     /// When something came of the stream.
@@ -59,6 +62,10 @@ impl Driver {
         let known = (believed.heard, believed.origin);
         let member = Member::new(node, &shown::own_name(), numbered, known);
         bus.update(|facts| facts.node = node);
+        // Where nothing is known, nothing is believed.
+        if believed.heard.is_some() {
+            settled::forget_untold(engine, bus, believed.told_stamp);
+        }
         if believed.owes {
             noted::tell_all_rows(engine, bus);
         }
@@ -74,6 +81,7 @@ impl Driver {
             notify,
             member,
             applier: Applier::new(engine, bus),
+            settled: Settled::default(),
             max_lag_ns,
             stopping: None,
             heard_ns: bus.now_ns(),
@@ -98,7 +106,8 @@ impl Driver {
                 break;
             }
         }
-        self.note();
+        let last = self.place();
+        self.settled.end(&self.engine, &self.bus, last);
     }
 
     /// It is to stop, and has said what it had to say, or cannot.
@@ -151,6 +160,7 @@ impl Driver {
             if beats {
                 self.member.beat(&self.bus.outbox, self.bus.now_ns());
             }
+            self.member.look_at_flight(self.bus.now_ns());
             let Some(answer) = self.patiently(self.publish(link)).await else { return Ok(false) };
             let stored = self.take_answer(answer?);
             if let Some(stored) = stored.filter(|_| beats) {
@@ -162,6 +172,9 @@ impl Driver {
                 self.note_break(&broken);
             }
             noted::forget(&self.engine, self.bus.name());
+            self.settled = Settled::default();
+            // What was stored before this place does not come back.
+            self.bus.outbox.forget_sent();
             self.applier.distrust_all(true);
         }
         self.heard_ns = self.bus.now_ns();
@@ -184,6 +197,7 @@ impl Driver {
         loop {
             if under_way.is_none() {
                 self.member.prepare(&self.bus.outbox, self.bus.now_ns());
+                self.member.look_at_flight(self.bus.now_ns());
                 under_way = self.member.flight().is_some().then(|| self.publish(link));
             }
             let idle = under_way.is_none();
@@ -258,7 +272,13 @@ impl Driver {
     fn hear(&mut self, sequence: u64, bytes: &[u8]) -> bool {
         let (now_ns, before) = (self.bus.now_ns(), self.member.follower().last());
         match self.member.hear(sequence, bytes, now_ns) {
-            Ok(Heard::Own | Heard::Nothing) => {}
+            Ok(Heard::Nothing) => {}
+            Ok(Heard::Own { operations, again }) => {
+                self.applier.apply_own(&operations, again);
+                if operations.is_empty() && self.member.is_all_back() {
+                    self.bus.outbox.forget_sent();
+                }
+            }
             Ok(Heard::Missed) => return false,
             Ok(Heard::Apply(operations)) => self.applier.apply(&operations),
             Ok(Heard::Unreadable(why)) => {
@@ -355,8 +375,14 @@ impl Driver {
     /// Writes down how far it has heard.
     fn note(&mut self) {
         self.noted_ns = self.bus.now_ns();
-        let (heard, origin) = (self.member.follower().noted(), self.member.origin());
-        noted::write(&self.engine, &self.bus, heard, origin);
+        let place = self.place();
+        self.settled.note(&self.engine, &self.bus, place);
+    }
+
+    /// How far it has heard now, and which log.
+    fn place(&self) -> Option<(Noted, Origin)> {
+        let origin = self.member.origin().cloned().unwrap_or_default();
+        self.member.follower().noted().map(|heard| (heard, origin))
     }
 }
 

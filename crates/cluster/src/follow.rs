@@ -25,8 +25,8 @@ pub(crate) enum Numbered {
 /// What a message is to the cache that hears it.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Heard {
-    /// It came back.
-    Own,
+    /// One of our own came back, and what it says; whether it had come back before.
+    Own { operations: Vec<Operation>, again: bool },
     /// Nothing is to be done.
     Nothing,
     /// This is to be applied.
@@ -129,6 +129,11 @@ impl Follower {
         self.fresh_ns
     }
 
+    /// The last of our own that came back.
+    pub(crate) fn own_back(&self) -> Option<u64> {
+        self.own_back
+    }
+
     /// Whether everybody who is there has been heard since the history was taken up here.
     pub(crate) fn is_settled(&self) -> bool {
         self.returned >= SETTLED_AFTER
@@ -202,7 +207,7 @@ impl Follower {
         if node == self.own {
             self.returned += u64::from(beats && !again);
             self.note_back(counter);
-            return Ok(Heard::Own);
+            return Ok(Heard::Own { operations, again });
         }
         Ok(if operations.is_empty() { Heard::Nothing } else { Heard::Apply(operations) })
     }

@@ -22,6 +22,7 @@ mod nats;
 mod nodes;
 mod noted;
 mod postgres;
+mod settled;
 mod shown;
 #[cfg(test)]
 mod simulation;

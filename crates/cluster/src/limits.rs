@@ -45,6 +45,9 @@ pub(crate) const OPERATIONS_MAX: usize = 100_000;
 /// Bytes of a cache's name: as many as a host's name has.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
+/// Columns of a row: more than a table may have.
+pub(crate) const COLUMNS_MAX: usize = 4_096;
+
 /// Parameters of a statement, PostgreSQL's limit.
 pub(crate) const PARAMETERS_MAX: usize = 65_535;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine::Outbox;
+use engine::{Operation, Outbox};
 
 use crate::broken::{Break, Origin};
 use crate::chain::Noted;
@@ -20,12 +20,24 @@ pub(crate) struct Flight {
     /// It is only to be stored behind this message.
     pub(crate) behind: Option<u64>,
     message: Message,
+    /// When the oldest of what it says was put into the outbox.
+    since_ns: u64,
 }
 
 impl Flight {
-    fn of(message: Message) -> Self {
+    fn of(message: Message, since_ns: u64) -> Self {
         let name = format!("{:016x}-{}", message.node, message.counter);
-        Self { name, bytes: message.encode().into(), behind: None, message }
+        Self { name, bytes: message.encode().into(), behind: None, message, since_ns }
+    }
+
+    /// It comes too late to give others the rows in it, so it takes them back. It keeps its name: if the bus had it in
+    /// time, it still has that.
+    fn withdraw_rows(&mut self) {
+        let Body::Operations(operations) = &mut self.message.body else { return };
+        if operations.iter().any(|operation| matches!(operation, Operation::Row { .. })) {
+            *operations = std::mem::take(operations).into_iter().map(Operation::withdrawn).collect();
+            self.bytes = self.message.encode().into();
+        }
     }
 }
 
@@ -133,8 +145,18 @@ impl Member {
         if now_ns >= self.heartbeat_due_ns(now_ns) {
             return Some(self.heartbeat(outbox, self.may_begin(), now_ns));
         }
-        let operations = outbox.take(MESSAGE_BYTES)?;
-        Some(self.send(Body::Operations(operations), now_ns))
+        let operations = outbox.take(MESSAGE_BYTES, now_ns)?;
+        let since_ns = outbox.oldest_ns().unwrap_or(now_ns);
+        let flight = self.send(Body::Operations(operations), now_ns);
+        flight.since_ns = since_ns;
+        Some(flight)
+    }
+
+    /// The message that is under way is about to be sent, maybe once more.
+    pub(crate) fn look_at_flight(&mut self, now_ns: u64) {
+        if let Some(flight) = self.flight.as_mut().filter(|flight| Outbox::is_late(flight.since_ns, now_ns)) {
+            flight.withdraw_rows();
+        }
     }
 
     /// A heartbeat, whether it is due or not: when it is acknowledged, the stream is known to go on. Only where nothing
@@ -173,7 +195,7 @@ impl Member {
         let counter = self.counter;
         self.follower.note_sent(counter, now_ns);
         let message = Message { node: self.node, counter, seen: self.follower.seen(), body };
-        self.flight.insert(Flight::of(message))
+        self.flight.insert(Flight::of(message, now_ns))
     }
 
     /// The bus has stored the message that was under way; none: it had it before, and it is not known where.
@@ -217,7 +239,7 @@ impl Member {
         self.has_place = false;
         self.announces |= broken.is_everybodys();
         if let Some(flight) = self.flight.take() {
-            self.flight = Some(Flight::of(Message { seen: None, ..flight.message }));
+            self.flight = Some(Flight::of(Message { seen: None, ..flight.message }, flight.since_ns));
         }
     }
 
@@ -240,6 +262,11 @@ impl Member {
         self.follower.go_on_at(stored.behind);
         self.has_place = true;
         Joined::Anew(broken)
+    }
+
+    /// Whether all that it sent has come back. Of keys that it wrote, none is under way then but those in the outbox.
+    pub(crate) fn is_all_back(&self) -> bool {
+        self.flight.is_none() && self.follower.own_back() == Some(self.counter)
     }
 
     /// Hears a message of the stream.

@@ -11,6 +11,9 @@ use crate::broken::Origin;
 use crate::chain::{Noted, Seen};
 use crate::limits::OWES_AFTER_NS;
 
+/// Stands among the tables before the stamp up to which the bus has what was written here to tables whose rows travel.
+const TOLD: &str = "told ";
+
 /// Stands among the tables if this cache may have told its clients of invalidations that no other cache has heard.
 const OWES: &str = "owes";
 
@@ -23,16 +26,29 @@ pub(crate) struct Believed {
     pub(crate) origin: Option<Origin>,
     /// It may have something to tell, which is lost.
     pub(crate) owes: bool,
+    /// Rows that travel and were written later may be known to nobody else.
+    pub(crate) told_stamp: u64,
+}
+
+/// A place in the stream, and what is to be known to go on there.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) heard: Noted,
+    pub(crate) origin: Origin,
+    /// The newest stamp then.
+    pub(crate) stamp: u64,
 }
 
 pub(crate) fn read(engine: &Engine, bus: &str) -> Believed {
     let Some(followed) = engine.store().followed(bus) else { return Believed::default() };
     let owes = followed.targets.iter().any(|target| target == OWES);
     let mut known = followed.targets.clone();
-    known.retain(|target| target != OWES);
+    known.retain(|target| target != OWES && !target.starts_with(TOLD));
+    let told = followed.targets.iter().find_map(|target| target.strip_prefix(TOLD));
+    let told_stamp = told.and_then(|stamp| stamp.parse().ok()).unwrap_or(0);
     let heard = (known == targets(engine, bus)).then(|| heard_of(&followed)).flatten();
     let origin = heard.map(|_| Origin { system: followed.system.clone(), timeline: followed.timeline });
-    Believed { heard, origin, owes }
+    Believed { heard, origin, owes, told_stamp }
 }
 
 /// The place in the stream that was written down.
@@ -53,13 +69,14 @@ pub(crate) fn forget(engine: &Engine, bus: &str) {
     write_down(engine, bus, None);
 }
 
-pub(crate) fn write(engine: &Engine, bus: &Bus, heard: Option<Noted>, origin: Option<&Origin>) {
+/// Writes down a place, unless nothing new is known, and whether something was not sent.
+pub(crate) fn write(engine: &Engine, bus: &Bus, place: Option<Place>) {
     let oldest = bus.outbox.oldest_ns();
     let waits = oldest.is_some_and(|oldest| bus.now_ns().saturating_sub(oldest) > OWES_AFTER_NS);
     // A client that was answered at once is not told when its word is lost with this process.
     let answers = !bus.is_stopping() && tables(engine, bus.name()).iter().any(|table| is_local(table));
     let owes = waits || answers;
-    if heard.is_none() && !owes {
+    if place.is_none() && !owes {
         return;
     }
     let mut targets = targets(engine, bus.name());
@@ -67,10 +84,11 @@ pub(crate) fn write(engine: &Engine, bus: &Bus, heard: Option<Noted>, origin: Op
         targets.push(OWES.to_owned());
     }
     let mut followed = Followed { server: bus.name().to_owned(), targets, ..Followed::default() };
-    if let Some(Noted { seen, hash }) = heard {
+    if let Some(Place { heard: Noted { seen, hash }, origin, stamp }) = place {
+        followed.targets.push(format!("{TOLD}{stamp}"));
         (followed.lsn, followed.life) = (seen.sequence, format!("{:x}", seen.epoch));
         followed.published = format!("{:x} {hash:x}", seen.chain);
-        let Origin { system, timeline } = origin.cloned().unwrap_or_default();
+        let Origin { system, timeline } = origin;
         (followed.system, followed.timeline) = (system, timeline);
     }
     write_down(engine, bus.name(), Some(followed));
@@ -87,6 +105,11 @@ pub(crate) fn tell_all_rows(engine: &Engine, bus: &Arc<Bus>) {
     let tables = tables(engine, bus.name());
     let all = tables.iter().filter_map(|table| Some(Operation::Whole { table: TableName::of(table)? }));
     bus.outbox.push(all.collect(), None, bus.now_ns());
+}
+
+/// The tables whose rows travel.
+pub(crate) fn replicated(engine: &Engine, bus: &str) -> Vec<Arc<Table>> {
+    tables(engine, bus).into_iter().filter(|table| table.replicates_rows()).collect()
 }
 
 fn is_local(table: &Table) -> bool {

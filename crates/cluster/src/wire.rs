@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use engine::{KeyChange, Operation, Said, SqlType, TableName, Value};
+use engine::{Ends, KeyChange, Operation, Replica, Said, SqlType, TableName, Value};
 
 use crate::chain::Seen;
-use crate::limits::{MESSAGE_BYTES_MAX, NAME_BYTES_MAX, OPERATIONS_MAX, PARAMETERS_MAX};
+use crate::limits::{COLUMNS_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, OPERATIONS_MAX, PARAMETERS_MAX};
 
 /// The first byte. Another layout gets another number.
 const VERSION: u8 = 1;
@@ -157,7 +157,12 @@ fn put_operation(operation: &Operation, out: &mut Vec<u8>) {
                     out.push(1);
                     put_optional(seconds.map(u64::from), out);
                 }
+                KeyChange::Withdraw => out.push(2),
             }
+        }
+        Operation::Row { key, row, .. } => {
+            put_bytes(key, out);
+            put_row(row, out);
         }
         Operation::Statement { said, .. } => put_said(said, out),
         Operation::Whole { .. } => {}
@@ -169,7 +174,23 @@ fn kind_of(operation: &Operation) -> u8 {
         Operation::Key { .. } => 0,
         Operation::Statement { .. } => 1,
         Operation::Whole { .. } => 2,
+        Operation::Row { .. } => 3,
     }
+}
+
+fn put_row(row: &Replica, out: &mut Vec<u8>) {
+    put_number(row.client_flags.into(), out);
+    match row.ends {
+        Ends::Table => out.push(0),
+        Ends::Never => out.push(1),
+        Ends::At(unix_ms) => {
+            out.push(2);
+            put_number(unix_ms, out);
+        }
+    }
+    out.push(u8::from(row.stale));
+    put_number(row.values.len() as u64, out);
+    row.values.iter().for_each(|value| put_value(value, out));
 }
 
 fn put_said(said: &Said, out: &mut Vec<u8>) {
@@ -217,14 +238,34 @@ fn operation(from: &mut Reader<'_>) -> Read<Operation> {
             let change = match from.byte()? {
                 0 => KeyChange::Delete,
                 1 => KeyChange::Stale(from.optional()?.map(|own| u32::try_from(own).unwrap_or(u32::MAX))),
+                2 => KeyChange::Withdraw,
                 _ => return Err(Unreadable::Garbage("nothing is done so to a key")),
             };
             Operation::Key { table, key, change }
         }
         1 => Operation::Statement { table, said: Box::new(said(from)?) },
         2 => Operation::Whole { table },
+        3 => {
+            let key = from.bytes(MESSAGE_BYTES_MAX)?.into();
+            Operation::Row { table, key, row: Box::new(row(from)?) }
+        }
         _ => return Err(Unreadable::Garbage("an operation is none that is known")),
     })
+}
+
+fn row(from: &mut Reader<'_>) -> Read<Replica> {
+    let client_flags =
+        u32::try_from(from.number()?).map_err(|_| Unreadable::Garbage("flags are too large"))?;
+    let ends = match from.byte()? {
+        0 => Ends::Table,
+        1 => Ends::Never,
+        2 => Ends::At(from.number()?),
+        _ => return Err(Unreadable::Garbage("a row does not end so")),
+    };
+    let stale = from.byte()? != 0;
+    let values = from.count(COLUMNS_MAX)?;
+    let values = (0..values).map(|_| value(from)).collect::<Read<_>>()?;
+    Ok(Replica { values, client_flags, ends, stale })
 }
 
 fn said(from: &mut Reader<'_>) -> Read<Said> {
@@ -359,12 +400,19 @@ mod tests {
             name: ["page", "shop.page", "caf\u{e9}"][random.usize(..3)].into(),
             likeness: random.u64(..),
         };
-        match random.u8(..3) {
+        match random.u8(..4) {
             0 => {
                 let key = (0..random.usize(..40)).map(|_| random.u8(..)).collect();
                 let seconds = random.bool().then(|| random.u32(..));
-                let change = if random.bool() { KeyChange::Delete } else { KeyChange::Stale(seconds) };
-                Operation::Key { table, key, change }
+                let all = [KeyChange::Delete, KeyChange::Stale(seconds), KeyChange::Withdraw];
+                Operation::Key { table, key, change: all[random.usize(..3)] }
+            }
+            3 => {
+                let key = (0..random.usize(..40)).map(|_| random.u8(..)).collect();
+                let values = (0..random.usize(..5)).map(|_| any_value(random)).collect();
+                let ends = [Ends::Table, Ends::Never, Ends::At(random.u64(..))][random.usize(..3)];
+                let row = Replica { values, client_flags: random.u32(..), ends, stale: random.bool() };
+                Operation::Row { table, key, row: Box::new(row) }
             }
             1 => {
                 let values = (0..random.usize(..5)).map(|_| any_value(random)).collect();

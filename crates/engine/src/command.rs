@@ -201,12 +201,15 @@ impl Session {
     ) -> Answer {
         answer_of(self.on_key(context, key, verb.command(), |context| {
             let route = context.route(key);
-            route.spoil_fetch();
+            let watched = route.begin_write();
             route.count(Counter::CmdSet);
             let answer = match store(&route) {
                 Ok(answer) => answer,
                 Err(answer) => refuse_store(&route, verb == Verb::Set, answer),
             };
+            if watched {
+                context.note_written();
+            }
             if context.is_observed() {
                 let (command, status) = (verb.name(), status(&answer));
                 context.observe(key, Seen::Stored { command, status, bytes, exptime });
@@ -264,6 +267,9 @@ impl Session {
                 Answer::NotFound => route.count_arithmetic(!incr, false),
                 _ => {}
             }
+            if route.table.replicates_rows() {
+                context.note_written();
+            }
             Ok(answer)
         }))
     }
@@ -279,6 +285,9 @@ impl Session {
             };
             let touched = matches!(outcome, Ok(Outcome::Done(_)));
             route.count_touch(touched);
+            if route.table.replicates_rows() {
+                context.note_written();
+            }
             outcome?;
             Ok(if touched { Answer::Touched } else { Answer::NotFound })
         }))
@@ -325,6 +334,7 @@ impl Session {
         engine.activity.invalidations.keep(Happening { took_ns, ..flush });
         if at.is_none() {
             context.receipt = engine.tell_flush();
+            context.note_written_too();
         }
         Answer::Ok
     }

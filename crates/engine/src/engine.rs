@@ -15,7 +15,7 @@ use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 use crate::access::AccessControl;
 use crate::activity::{Activity, FlushToCome, Happening, Who};
 use crate::advisory::Locks;
-use crate::buses::Buses;
+use crate::buses::{Buses, Tap};
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
 use crate::hot::HotKeys;
@@ -85,7 +85,7 @@ pub struct Engine {
     /// The databases behind the cache.
     pub sources: Sources,
     /// The buses on which caches tell one another what is not valid any more.
-    pub buses: Buses,
+    pub buses: Arc<Buses>,
     /// What all SQL sessions hold between their statements.
     pub(crate) held: Arc<Account>,
     /// The counters of every thread context ever made. Taken for a moment, and only to make a context or to sum up.
@@ -129,6 +129,8 @@ impl Engine {
         let activity = Activity::new(store.clock());
         let flush_to_come = FlushToCome::of_earlier(store.flush_to_come());
         let locks = Locks::new(store.clock().clone());
+        let buses = Arc::<Buses>::default();
+        store.tap_rows(Arc::new(Tap::new(&buses, store.clock())));
         let engine = Self {
             store,
             watchers: Arc::default(),
@@ -141,7 +143,7 @@ impl Engine {
             locks,
             access,
             sources: Sources::default(),
-            buses: Buses::default(),
+            buses,
             contexts: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),

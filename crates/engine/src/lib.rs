@@ -113,6 +113,6 @@ pub use sql::{
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{
-    Clock, Eviction, Foreseen, InPlace, ItemMeta, ItemSink, PinnedRow, Prefetched, Received, TICK_NS,
-    TICKS_PER_SECOND, Tick, Use, ticks_between,
+    Clock, Ends, Eviction, Foreseen, InPlace, ItemMeta, ItemSink, PinnedRow, Prefetched, Received, Replica,
+    TICK_NS, TICKS_PER_SECOND, Tick, Use, ticks_between,
 };

@@ -211,6 +211,16 @@ pub(crate) const OUTBOX_KEYS_MAX: usize = 10_000;
 /// Bytes of these: a key has 250, a statement up to 64 KiB.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 4 << 20;
 
+/// Writes of rows of one table that wait for a bus. Of more, all rows are told, and then no cache has any: so as many
+/// as a bus takes in a second or two, and a few megabytes of keys.
+pub(crate) const OUTBOX_ROWS_MAX: usize = 200_000;
+
+/// Bytes of these. From half of it on rows are told as invalidations: the others do without them.
+pub(crate) const OUTBOX_ROW_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of a row that travels: half of what a message of NATS takes. A larger one is told as an invalidation.
+pub(crate) const ROW_BYTES_MAX: usize = 512 << 10;
+
 /// Bytes of what one transaction tells: NATS takes messages up to a megabyte, with what is around it.
 pub(crate) const PARCEL_BYTES_MAX: usize = 512 << 10;
 

@@ -6,7 +6,7 @@
 
 use store::{
     Edit, Edited, Expect, Expiry, Freshness, Hits, InPlace, Item, ItemMeta, ItemSink, Mark, Outcome, Store,
-    Tick, Touch, WriteError, ticks_between,
+    Tick, Touch, WriteError, Writer, ticks_between, write_as,
 };
 
 use crate::answer::Answer;
@@ -502,6 +502,8 @@ impl Route<'_> {
         let until = expiry(store, exptime);
         let lease = Some(store.lease_end(self.table, self.now));
         let place = Item { value: b"", client_flags: 0, expiry: until, cas, lease, tags: None };
+        // The place is this cache's; see `Route::fills`.
+        let _local = self.table.replicates_rows().then(|| write_as(Writer::Local));
         match store.put_item(self.table, key, &place, Expect::Absent, self.now)? {
             Outcome::Done(stamp) => {
                 let ttl = seconds_of(store.as_ref(), exptime, self.now);

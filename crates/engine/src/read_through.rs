@@ -120,14 +120,25 @@ impl Route<'_> {
     /// The key is about to be written or deleted: what is being read of the source is older.
     #[inline]
     pub(crate) fn spoil_fetch(&self) {
-        if self.table.reads_through() {
+        let _watched = self.begin_write();
+    }
+
+    /// The same of a command that may write. Says whether anybody is to know when it has:
+    /// [`ThreadContext::note_written`].
+    #[inline]
+    pub(crate) fn begin_write(&self) -> bool {
+        let watched = self.table.watches_writes();
+        if watched {
             self.spoil();
         }
+        watched
     }
 
     #[cold]
     fn spoil(&self) {
-        if let Ok(key) = self.key {
+        if let Ok(key) = self.key
+            && self.table.reads_through()
+        {
             self.engine.sources.spoil_fetches(self.table, Some(key));
         }
     }

@@ -1,11 +1,14 @@
 //! SQL statements over a protocol that wants rows as JSON.
 
+use std::sync::Arc;
+
 use sql::{Cancel, ColumnDescription, Done, DoneKind, Executor, RowSink, SqlError, SqlType, StatementText};
 use store::value::ValueRef;
 
 use crate::activity::Concern;
 use crate::answer::Answer;
 use crate::counters::Counter;
+use crate::engine::Engine;
 use crate::json;
 use crate::latency::Class;
 use crate::parameters::{self, refused};
@@ -107,6 +110,7 @@ impl Session {
         let counted = context.statement(&text);
         let sampled = context.is_timed_statement();
         let session = &mut sql::Session::for_single_statements();
+        session.set_teller(Arc::<Engine>::clone(context.engine()));
         if let Some(identity) = self.identity() {
             session.set_identity(identity);
         }
@@ -133,6 +137,7 @@ impl Session {
             }
         }
         context.receipt = receipt;
+        context.note_written_too();
         result
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::Told;
+use sql::{Teller, Told};
 use store::definition::Acknowledge;
 use store::scalar::zone::Zone;
-use store::{Edit, Edited, Expect, Expiry, Mark, Table, WriteError};
+use store::{Edit, Edited, Expect, Expiry, Mark, Replica, Table, WriteError};
 
-use crate::buses::{Bus, KeyChange, Operation, Receipt, TableName};
+use crate::buses::{
+    Bus, KeyChange, Operation, Receipt, TableName, end_first, hold_first, note_told, take_receipt,
+};
 use crate::engine::Engine;
 use crate::exptime::seconds_ahead;
 use crate::thread_context::{Route, ThreadContext};
@@ -38,7 +40,9 @@ impl Engine {
         if !catalog.has_told() {
             return None;
         }
-        let flushed = catalog.tables().filter(|table| table.def().is_flushed());
+        // Those whose rows travel were told by the flush itself.
+        let is_told = |table: &&Arc<Table>| table.def().is_flushed() && !table.replicates_rows();
+        let flushed = catalog.tables().filter(is_told);
         let each = flushed.filter_map(|table| {
             let whole = Operation::Whole { table: TableName::of(table)? };
             Some((self.bus_of(table)?, whole, waits(table)))
@@ -54,17 +58,69 @@ impl Engine {
         change: KeyChange,
     ) -> Result<(), WriteError> {
         let (store, now) = (&self.store, self.store.now());
+        if table.replicates_rows() {
+            return self.change_replica(table, key, change);
+        }
         match change {
-            KeyChange::Delete => store.delete(table, key, Expect::Anything, now).map(drop),
+            KeyChange::Delete | KeyChange::Withdraw => {
+                store.delete(table, key, Expect::Anything, now).map(drop)
+            }
+            KeyChange::Stale(seconds) => self.make_stale(table, key, seconds, Expect::Anything),
+        }
+    }
+
+    /// The same where the rows travel: what was written here and is under way is spared.
+    fn change_replica(&self, table: &Arc<Table>, key: &[u8], change: KeyChange) -> Result<(), WriteError> {
+        let (store, now) = (&self.store, self.store.now());
+        match change {
+            KeyChange::Delete | KeyChange::Withdraw => store.remove_replica(table, key, now).map(drop),
             KeyChange::Stale(seconds) => {
-                let expiry = seconds.map(|seconds| match seconds {
-                    0 => Expiry::Now,
-                    _ => Expiry::At(store.tick_after(Duration::from_secs(u64::from(seconds)))),
-                });
-                let how = Edit { expiry, mark: Mark::Stale, ..Edit::default() };
-                store.edit_item(table, key, &how, now, &mut |_, _| Edited::Same).map(drop)
+                // Looked at first: what is written after that is another version.
+                let Some((seen, _)) = store.look(table, key, now, false) else { return Ok(()) };
+                if store.is_replica_under_way(table, key) {
+                    return Ok(());
+                }
+                self.make_stale(table, key, seconds, Expect::Stamp(seen.stamp))
             }
         }
+    }
+
+    fn make_stale(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        seconds: Option<u32>,
+        expect: Expect,
+    ) -> Result<(), WriteError> {
+        let (store, now) = (&self.store, self.store.now());
+        let expiry = seconds.map(|seconds| match seconds {
+            0 => Expiry::Now,
+            _ => Expiry::At(store.tick_after(Duration::from_secs(u64::from(seconds)))),
+        });
+        let how = Edit { expect, expiry, mark: Mark::Stale, ..Edit::default() };
+        store.edit_item(table, key, &how, now, &mut |_, _| Edited::Same).map(drop)
+    }
+
+    /// Gives a key the row that another cache has told. False: a write of this cache is under way, and decides.
+    pub fn put_told_row(&self, table: &Arc<Table>, key: &[u8], row: &Replica) -> Result<bool, WriteError> {
+        self.store.put_replica(table, key, row, self.store.now())
+    }
+}
+
+impl Teller for Engine {
+    fn tell_first(&self, told: Vec<Told>, zone: Option<&str>) {
+        for told in told {
+            let own = told.zone;
+            if let Some(bus) = self.bus_of(&told.table)
+                && let Some(operation) = Operation::of(told, (own, zone))
+            {
+                hold_first(bus, operation);
+            }
+        }
+    }
+
+    fn end(&self, changed: bool) {
+        end_first(changed);
     }
 }
 
@@ -103,9 +159,25 @@ impl Route<'_> {
 
     #[cold]
     fn tell_key(&self, change: KeyChange) -> Option<Arc<Receipt>> {
+        // The row that became stale was told by the store, if it was here; another cache may have it, too.
+        if self.table.replicates_rows() {
+            if change != KeyChange::Delete {
+                self.push_key(change);
+            }
+            return take_receipt();
+        }
+        self.push_key(change)
+    }
+
+    fn push_key(&self, change: KeyChange) -> Option<Arc<Receipt>> {
         let (Ok(key), Some(table)) = (self.key, TableName::of(self.table)) else { return None };
         let bus = self.engine.bus_of(self.table)?;
         let operation = Operation::Key { table, key: key.into(), change };
+        if self.table.replicates_rows() {
+            bus.outbox.push(vec![operation], None, bus.now_ns());
+            note_told(bus);
+            return None;
+        }
         send(std::iter::once((bus, operation, waits(self.table))))
     }
 
@@ -122,5 +194,22 @@ impl ThreadContext {
     #[inline]
     pub fn take_receipt(&mut self) -> Option<Arc<Receipt>> {
         self.receipt.take()
+    }
+
+    /// The same behind what was told besides.
+    #[cold]
+    pub(crate) fn note_written_too(&mut self) {
+        self.receipt = match (self.receipt.take(), take_receipt()) {
+            (Some(told), Some(flushed)) => Some(Receipt::of_both(&told, &flushed)),
+            (told, flushed) => told.or(flushed),
+        };
+    }
+
+    /// The last command may have written rows that other caches are to have. Then its client waits for the bus, too.
+    #[cold]
+    pub(crate) fn note_written(&mut self) {
+        if let Some(receipt) = take_receipt() {
+            self.receipt = Some(receipt);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Commands that name versions: they compare the CAS of what is there, and say that of what they wrote. They are the
 //! binary protocol's, and what the meta commands do.
 
-use store::{ComingItem, Expect, InPlace, Outcome, Touch};
+use store::{ComingItem, Expect, InPlace, Outcome, Touch, Writer, write_as};
 
 use crate::answer::Answer;
 use crate::buses::KeyChange;
@@ -85,10 +85,16 @@ impl Session {
     ) -> Result<MetaDone, Answer> {
         self.on_key(context, key, asked.command(), |context| {
             let route = context.route(key);
-            route.spoil_fetch();
+            let watched = route.begin_write();
             route.count(Counter::CmdSet);
+            let fills = watched && route.fills(asked);
+            let local = fills.then(|| write_as(Writer::Local));
             let done = store(&route)
                 .map_err(|refusal| refuse_store(&route, asked.condition == Condition::Always, refusal));
+            drop(local);
+            if watched {
+                context.note_written();
+            }
             if context.is_observed() {
                 let status = match &done {
                     Ok(MetaDone::Done(_)) => "stored",
@@ -166,6 +172,9 @@ impl Session {
                 MetaDone::NotFound => route.count_arithmetic(asked.decrement, false),
                 MetaDone::NotStored | MetaDone::Exists => {}
             }
+            if route.table.replicates_rows() {
+                context.note_written();
+            }
             Ok(done)
         })
     }
@@ -181,12 +190,26 @@ impl Session {
             let route = context.route(key);
             let touched = route.touch_version(exptime);
             route.count_touch(matches!(touched, Ok(Some(_))));
+            if route.table.replicates_rows() {
+                context.note_written();
+            }
             touched
         })
     }
 }
 
 impl Route<'_> {
+    /// Whether a store ends a lease: the value was read at its source, maybe before another cache invalidated the key.
+    /// So it stays here, where that invalidation removes it; what travels would undo it.
+    #[cold]
+    fn fills(&self, asked: &MetaSet<'_>) -> bool {
+        let (Ok(key), Some(_), true) = (self.key, asked.compare, self.table.replicates_rows()) else {
+            return false;
+        };
+        let seen = self.engine.store.look(self.table, key, self.now, false);
+        seen.is_some_and(|(meta, _)| meta.is_leased(self.now))
+    }
+
     /// Looks first, then gives the version that was seen its deadline: one that was replaced in between is looked at
     /// again.
     fn touch_version(&self, exptime: i64) -> Result<Option<Touched>, Answer> {

@@ -103,11 +103,13 @@ impl RequestLoop {
         match request.command {
             Command::Get { with_key } => self.fetch(connection, request, with_key, None),
             Command::Store { .. } | Command::Join { .. } => {
+                let start = self.out.len();
                 if let Some(asked) = asked_to_put(request) {
                     let session = &connection.session;
                     let done = session.put(&mut self.context, request.key, &asked, request.value);
                     write_put(done, request, &mut self.out);
                 }
+                self.after_telling(start, Some(request.id));
             }
             Command::GetAndTouch { with_key, exptime } => {
                 self.fetch(connection, request, with_key, Some(exptime));
@@ -118,7 +120,7 @@ impl RequestLoop {
                 }
                 return ControlFlow::Break(());
             }
-            Command::Delete | Command::Flush { .. } => {
+            Command::Delete | Command::Flush { .. } | Command::Arithmetic { .. } | Command::Touch { .. } => {
                 let start = self.out.len();
                 self.execute_rare_binary(connection, request);
                 self.after_telling(start, Some(request.id));

@@ -500,10 +500,7 @@ impl RequestLoop {
             Request::GetAndTouch { exptime, keys, cas } => {
                 return self.retrieve(connection, keys, cas, Some(exptime), budget);
             }
-            Request::Delete { key, noreply } => {
-                let answer = connection.session.delete(&mut self.context, key);
-                return self.answer_telling(&answer, noreply);
-            }
+            Request::Delete { key, noreply } => (connection.session.delete(&mut self.context, key), noreply),
             Request::Arithmetic { incr, key, delta, noreply } => {
                 (connection.session.arithmetic(&mut self.context, incr, key, delta), noreply)
             }
@@ -511,12 +508,13 @@ impl RequestLoop {
                 (connection.session.touch(&mut self.context, key, exptime), noreply)
             }
             Request::FlushAll { delay, noreply } => {
-                let answer = connection.session.flush_all(&mut self.context, delay);
-                return self.answer_telling(&answer, noreply);
+                (connection.session.flush_all(&mut self.context, delay), noreply)
             }
             Request::MetaGet(meta) => return self.meta_get(connection, &meta),
             Request::MetaSet { meta, value } => {
+                let start = self.out.len();
                 meta::set(&connection.session, &mut self.context, &meta, value, &mut self.out);
+                self.after_telling(start, None);
                 return Executed::Whole;
             }
             Request::Sql { statement } => return self.hand_over(connection, statement, None),
@@ -529,15 +527,12 @@ impl RequestLoop {
             }
             request => return self.execute_rare(connection, &request),
         };
-        if !noreply {
-            write_answer(&answer, &mut self.out);
-        }
-        Executed::Whole
+        self.answer_telling(&answer, noreply)
     }
 
     /// Answers a command of which other caches may hear.
     #[inline]
-    fn answer_telling(&mut self, answer: &Answer, noreply: bool) -> Executed {
+    pub(crate) fn answer_telling(&mut self, answer: &Answer, noreply: bool) -> Executed {
         if noreply {
             self.do_not_wait();
             return Executed::Whole;
@@ -654,7 +649,9 @@ impl RequestLoop {
                 self.after_telling(start, None);
             }
             Request::MetaArithmetic(meta) => {
+                let start = out.len();
                 meta::arithmetic(&connection.session, &mut self.context, meta, out);
+                self.after_telling(start, None);
             }
             Request::MetaDebug(meta) => meta::debug(&connection.session, &mut self.context, meta, out),
             Request::MetaNoop => compose(&Reply::MetaNoop, out),

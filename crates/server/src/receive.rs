@@ -14,7 +14,6 @@ use crate::frame::{asked_to_put, write_put};
 use crate::limits::{BULK_READ_BYTES, IN_PLACE_FROM_BYTES, LINE_READ_BYTES};
 use crate::meta;
 use crate::receiving::Receiving;
-use crate::reply::write_answer;
 
 /// Bytes of the line end behind a value.
 const LINE_END: usize = 2;
@@ -123,7 +122,10 @@ impl RequestLoop {
         } else {
             self.finish_text(connection, &line, receiving.in_place, line_end == b"\r\n");
         }
-        self.whole = self.out.len();
+        // What is held back is not whole.
+        if self.held.is_empty() {
+            self.whole = self.out.len();
+        }
         line.clear();
         connection.input = line;
         let run = self.run(connection, behind);
@@ -137,7 +139,9 @@ impl RequestLoop {
         let Some(begun) = binary::receiving(self.parser.limits(), head) else { return };
         let Some(asked) = asked_to_put(&begun.request) else { return };
         let done = connection.session.put_in_place(&mut self.context, begun.request.key, &asked, in_place);
+        let start = self.out.len();
         write_put(done, &begun.request, &mut self.out);
+        self.after_telling(start, Some(begun.request.id));
     }
 
     /// Executes a command whose value has come.
@@ -145,19 +149,19 @@ impl RequestLoop {
         // The line was parsed before, so there is one.
         let request = self.parser.receiving(line).map(|receiving| receiving.request);
         let (session, context, out) = (&connection.session, &mut self.context, &mut self.out);
+        let start = out.len();
         match request {
             Some(Request::Store { verb, key, exptime, noreply, .. }) => {
                 if ends_well {
                     let answer = session.store_in_place(context, verb_of(verb), key, exptime, in_place);
-                    if !noreply {
-                        write_answer(&answer, out);
-                    }
+                    let _executed = self.answer_telling(&answer, noreply);
                 } else if !noreply {
                     Malformed::DataChunk.compose(out);
                 }
             }
             Some(Request::MetaSet { meta, .. }) if ends_well => {
                 meta::set_in_place(session, context, &meta, in_place, out);
+                self.after_telling(start, None);
             }
             _ => Malformed::DataChunk.compose(out),
         }

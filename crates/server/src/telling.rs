@@ -80,13 +80,30 @@ fn waits_with_others(parsed: &Parsed<'_>) -> bool {
     let Parsed::Complete { request, .. } = parsed else { return false };
     matches!(
         request,
-        Request::Delete { .. } | Request::MetaDelete(_) | Request::FlushAll { .. } | Request::MetaNoop
+        Request::Store { .. }
+            | Request::Arithmetic { .. }
+            | Request::Touch { .. }
+            | Request::Delete { .. }
+            | Request::FlushAll { .. }
+            | Request::MetaSet { .. }
+            | Request::MetaArithmetic(_)
+            | Request::MetaDelete(_)
+            | Request::MetaNoop
     )
 }
 
 fn frame_waits_with_others(parsed: &binary::Parsed<'_>) -> bool {
     let binary::Parsed::Complete { request, .. } = parsed else { return false };
-    matches!(request.command, Command::Delete | Command::Flush { .. } | Command::Noop)
+    matches!(
+        request.command,
+        Command::Store { .. }
+            | Command::Join { .. }
+            | Command::Arithmetic { .. }
+            | Command::Touch { .. }
+            | Command::Delete
+            | Command::Flush { .. }
+            | Command::Noop
+    )
 }
 
 /// The replies from the first that is held back to the end of a turn.

@@ -105,7 +105,11 @@ impl Executor {
     /// Applies a transaction whose blind statements are computed again. It is refused for what others did to its other
     /// rows, never because they wrote rows that it deletes or makes stale.
     pub(crate) fn commit_again(&mut self, session: &mut Session) -> Result<(), SqlError> {
+        let telling = session.begin_telling_block();
         let result = self.compute_and_commit(session);
+        if telling {
+            session.end_telling(result.is_ok());
+        }
         match &mut session.block {
             // What was written is in the store.
             Some(block) if result.is_ok() => block.clear(),
@@ -116,12 +120,17 @@ impl Executor {
 
     /// Applies what the transaction wrote so far. It goes on, under the same savepoints.
     pub(crate) fn commit_so_far(&mut self, session: &mut Session) -> Result<(), SqlError> {
+        let telling = session.begin_telling_block();
         let Some(block) = &session.block else { return Ok(()) };
-        if block.is_blind() {
-            self.compute_and_commit(session)?;
+        let result = if block.is_blind() {
+            self.compute_and_commit(session)
         } else {
-            self.store().commit(&block.own.writes_again().0).map_err(refused)?;
+            self.store().commit(&block.own.writes_again().0).map(drop).map_err(refused)
+        };
+        if telling {
+            session.end_telling(result.is_ok());
         }
+        result?;
         if let Some(block) = &mut session.block {
             block.journal.restart();
             block.own.begin_again();

@@ -110,5 +110,5 @@ pub use store::definition::{Access as TableAccess, Grant, Privileges, SqlType};
 pub use table::{Cancel, MissingKey};
 pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};
-pub use told::{Told, ToldRows};
+pub use told::{Teller, Told, ToldRows};
 pub use view_runner::{ViewNews, ViewRunner};

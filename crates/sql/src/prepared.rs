@@ -253,6 +253,8 @@ impl Core {
             session.note(notice, "");
         }
         let (writes, reach) = (prepared.plan().writes(), prepared.plan().reach());
+        let tells = prepared.tells.as_ref().filter(|_| writes.is_some());
+        let telling = tells.map_or(Ok(false), |tells| session.begin_telling(tells.told(values)))?;
         let alone = matches!(prepared.plan(), Plan::Compound(_)) && session.block.is_none();
         let result = if alone {
             self.within_own(session, writes, |core| body(core, prepared))
@@ -262,9 +264,13 @@ impl Core {
         if result.as_ref().is_err_and(SqlError::breaks_constraint) && prepared.plan().rolls_back() {
             session.roll_back();
         }
+        let changed = result.as_ref().map_or_else(|error| error.partial, |_| true);
+        if telling {
+            session.end_telling(changed);
+        }
         if let Some(tells) = &prepared.tells
             && writes.is_some()
-            && result.as_ref().map_or_else(|error| error.partial, |_| true)
+            && changed
         {
             session.tell(tells.told(values));
         }

@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::held::Allowance;
 use crate::limits::NOTICES_MAX;
 use crate::table::Cancel;
-use crate::told::Told;
+use crate::told::{Teller, Told, ToldRows};
 use crate::transaction::Block;
 
 /// Where a session stands between two statements, as PostgreSQL's `ReadyForQuery` reports it.
@@ -96,6 +96,10 @@ pub struct Session {
     effects: Vec<Effect>,
     /// What other caches are to hear now.
     told: Vec<Told>,
+    /// Who tells them before it takes effect, where rows travel.
+    teller: Option<Arc<dyn Teller>>,
+    /// What the time zone is called.
+    zone_name: Option<Box<str>>,
     /// It applies what another cache has told, and tells nobody.
     silent: bool,
     /// The cancel flag while a statement is described: nothing runs then that has a flag of its own.
@@ -187,6 +191,16 @@ impl Session {
         std::mem::replace(&mut self.actor, actor)
     }
 
+    /// Says what its time zone is called.
+    pub fn set_zone_name(&mut self, name: Option<&str>) {
+        self.zone_name = name.map(Into::into);
+    }
+
+    /// Says who tells other caches of rows that travel before they are changed.
+    pub fn set_teller(&mut self, teller: Arc<dyn Teller>) {
+        self.teller = Some(teller);
+    }
+
     /// Has it tell other caches nothing: what it does they have told.
     pub fn silence(&mut self) {
         self.silent = true;
@@ -213,8 +227,47 @@ impl Session {
             match &mut self.block {
                 Some(block) if block.journal.again => {}
                 Some(block) => block.to_tell.push(told),
+                None if told.table.replicates_rows() => {}
                 None => self.told.push(told),
             }
+        }
+    }
+
+    /// A statement is about to change these rows. Where they travel, other caches hear which before they hear what they
+    /// are now; those of a transaction by `COMMIT`. What each cache would understand otherwise is refused: some would
+    /// keep rows that the others have changed. Says whether [`Self::end_telling`] is to be called.
+    pub(crate) fn begin_telling(&self, told: impl Iterator<Item = Told>) -> Result<bool, SqlError> {
+        if self.silent {
+            return Ok(false);
+        }
+        let (zone, like) = (self.zone, self.like);
+        let told = told.filter(|told| told.table.replicates_rows()).map(|told| Told { zone, like, ..told });
+        let told: Vec<Told> = told.collect();
+        if let Some(told) = told.iter().find(|told| matches!(told.what, ToldRows::All)) {
+            return Err(unclear(told.table.name()));
+        }
+        Ok(self.block.is_none() && self.tell_first(told))
+    }
+
+    /// The transaction is about to take effect.
+    pub(crate) fn begin_telling_block(&mut self) -> bool {
+        let told = self.block.as_mut().map(|block| block.to_tell.take_first());
+        told.is_some_and(|told| self.tell_first(told))
+    }
+
+    /// Says whether there is anything to tell.
+    pub(crate) fn tell_first(&self, told: Vec<Told>) -> bool {
+        let teller = self.teller.as_ref().filter(|_| !told.is_empty());
+        if let Some(teller) = teller {
+            teller.tell_first(told, self.zone_name.as_deref());
+        }
+        teller.is_some()
+    }
+
+    /// What was about to change has changed, or not.
+    pub(crate) fn end_telling(&self, changed: bool) {
+        if let Some(teller) = &self.teller {
+            teller.end(changed);
         }
     }
 
@@ -405,6 +458,17 @@ impl Session {
             self.notices.push(Notice { severity, state, message, hint });
         }
     }
+}
+
+/// A condition that chooses other rows in another cache, of a table whose rows travel.
+fn unclear(table: &str) -> SqlError {
+    let message = format!(
+        "the other caches cannot be told which rows of table \"{table}\" this statement changes (replicated = 'rows')"
+    );
+    SqlError::new(state::NOT_SUPPORTED, message).with_hint(
+        "write one condition of the table's own columns, constants and parameters; or SELECT the keys first, and change \
+         the rows by them",
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a session has made invalid and other caches are to hear: at once, or when its transaction commits.
 
+use std::fmt;
 use std::sync::Arc;
 
 use pgcatalog::function::like::LikeStyle;
@@ -56,6 +57,16 @@ impl Told {
     }
 }
 
+/// Tells other caches which rows a statement changes before it tells what they are now.
+pub trait Teller: fmt::Debug + Send + Sync {
+    /// This thread is about to change these rows of tables whose rows travel. `zone` is the name of the session's time
+    /// zone.
+    fn tell_first(&self, told: Vec<Told>, zone: Option<&str>);
+
+    /// It has changed them, or not: then nobody hears of it.
+    fn end(&self, changed: bool);
+}
+
 /// What an open transaction has to tell.
 #[derive(Debug, Default)]
 pub(crate) struct ToTell {
@@ -97,6 +108,15 @@ impl ToTell {
         if let Some(at) = self.marks.iter().rposition(|(own, _)| own == name) {
             self.marks.truncate(at);
         }
+    }
+
+    /// Takes out what is to be told before it takes effect.
+    pub(crate) fn take_first(&mut self) -> Vec<Told> {
+        if !self.list.iter().any(|told| told.table.replicates_rows()) {
+            return Vec::new();
+        }
+        self.marks.iter_mut().for_each(|(_, mark)| *mark = 0);
+        self.list.extract_if(.., |told| told.table.replicates_rows()).collect()
     }
 
     /// What took effect is told. Savepoints stay: nothing before them is to be taken back.

@@ -307,7 +307,12 @@ fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static 
         say_undone(session, &failed);
     } else {
         let writes = std::mem::take(&mut block.own).into_writes();
-        store.commit(&writes).map_err(refused)?;
+        let telling = session.tell_first(block.to_tell.take_first());
+        let result = store.commit(&writes);
+        if telling {
+            session.end_telling(result.is_ok());
+        }
+        result.map_err(refused)?;
         session.tell_all(block.to_tell.take());
         if !writes.is_empty() {
             let catalog = store.catalog();

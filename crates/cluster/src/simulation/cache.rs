@@ -16,6 +16,10 @@ pub(super) struct Cache {
     pub(super) outbox: Outbox,
     /// The version of each key that it has.
     pub(super) rows: HashMap<u16, u64>,
+    /// Of rows that travel, the number of the write that it has.
+    pub(super) held: HashMap<u16, usize>,
+    /// Those that the next process may believe.
+    pub(super) noted_rows: HashMap<u16, usize>,
     /// What it wrote down for the next process.
     pub(super) noted: Option<(Noted, Origin)>,
     /// The next message that the bus gives it; none: it has to join.
@@ -31,7 +35,7 @@ pub(super) struct Cache {
     pub(super) told: Vec<(u16, u64)>,
     /// What is under way.
     pub(super) flying: Vec<(u16, u64)>,
-    mistake: Option<Mistake>,
+    pub(super) mistake: Option<Mistake>,
 }
 
 impl Cache {
@@ -51,6 +55,8 @@ impl Cache {
             member,
             outbox: Outbox::default(),
             rows: HashMap::new(),
+            held: HashMap::new(),
+            noted_rows: HashMap::new(),
             noted,
             next: None,
             from: 0,
@@ -68,6 +74,7 @@ impl Cache {
     pub(super) fn distrust(&mut self, now: u64) {
         if self.mistake != Some(Mistake::TrustsAfterBreaks) {
             self.rows.clear();
+            self.held.clear();
         }
         self.distrusts += 1;
         self.distrusted_ns = now;
@@ -83,14 +90,15 @@ impl Cache {
     }
 
     pub(super) fn apply(&mut self, operations: Vec<Operation>) {
-        for operation in operations {
+        self.apply_rows(&operations, false);
+        for operation in operations.into_iter().filter(|operation| &*operation.table().name == "page") {
             match operation {
                 Operation::Key { key, .. } => {
                     self.rows.remove(&u16::from_le_bytes([key[0], key[1]]));
                 }
                 Operation::Whole { .. } if self.mistake == Some(Mistake::KeepsWholeTables) => {}
                 Operation::Whole { .. } => self.rows.clear(),
-                Operation::Statement { .. } => panic!("nobody says that here"),
+                Operation::Row { .. } | Operation::Statement { .. } => panic!("nobody says that here"),
             }
         }
     }
@@ -98,6 +106,7 @@ impl Cache {
     /// Writes down how far it has heard.
     pub(super) fn note(&mut self) {
         let origin = self.member.origin().cloned().unwrap_or_default();
+        self.noted_rows.clone_from(&self.held);
         self.noted = self.member.follower().noted().map(|noted| (noted, origin));
     }
 }

@@ -5,6 +5,7 @@
 
 mod cache;
 mod faults;
+mod rows;
 mod stream;
 mod world;
 
@@ -30,6 +31,8 @@ enum Mistake {
     TrustsAfterBreaks,
     KeepsWholeTables,
     AnswersAtOnce,
+    /// What others told of a row counts, though a write of its own is under way.
+    SparesNothing,
 }
 
 /// The seed of a random test: `SEED` in the environment replays one.

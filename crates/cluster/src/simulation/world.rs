@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::{KeyChange, Operation, TableName};
 
 use super::cache::Cache;
+use super::rows::Written;
 use super::stream::Stream;
 use super::{KEYS, MAX_LAG_NS, Mistake, SECOND_NS, STEP_NS};
 use crate::broken::Break;
@@ -43,6 +44,10 @@ pub(super) struct World {
     pub(super) numbered: Numbered,
     pub(super) stream: Stream,
     pub(super) caches: Vec<Cache>,
+    /// Clients write rows that travel, or have done so.
+    pub(super) writes_rows: bool,
+    pub(super) follows_rows: bool,
+    pub(super) written: Written,
     mistake: Option<Mistake>,
     /// The version of each key at its origin.
     origin: HashMap<u16, u64>,
@@ -76,6 +81,9 @@ impl World {
             numbered,
             stream: Stream::new(numbered, seed),
             caches,
+            writes_rows: false,
+            follows_rows: false,
+            written: Written::default(),
             mistake,
             origin: HashMap::new(),
             acknowledged: Vec::new(),
@@ -106,6 +114,7 @@ impl World {
         for own in self.acknowledged.iter_mut().filter(|own| is_among(own)) {
             own.is_lost = true;
         }
+        self.lose_rows(names);
         self.caches.iter_mut().for_each(|cache| cache.doubtful_ns = Some(self.now));
         self.count(fault);
     }
@@ -132,6 +141,7 @@ impl World {
         let node = self.random.u64(1..);
         let (now, mistake, old) = (self.now, self.mistake, &mut self.caches[at]);
         let rows = std::mem::take(&mut old.rows);
+        let held = std::mem::take(&mut old.noted_rows);
         let (noted, doubtful) = (old.noted.take().filter(|_| warm), old.doubtful_ns.map(|_| now));
         let is_warm = noted.is_some();
         *old = Cache::new(node, self.numbered, noted, now, mistake);
@@ -139,6 +149,7 @@ impl World {
         // Rows of before whose history is known stay.
         if is_warm {
             old.rows = rows;
+            (old.held, old.noted_rows) = (held.clone(), held);
         }
     }
 
@@ -152,9 +163,15 @@ impl World {
             if busy {
                 self.use_cache(at, faulty);
             }
+            if self.writes_rows {
+                self.write_row(at);
+            }
             self.turn(at, faulty);
             if busy || self.caches.len() <= BUSY_CACHES {
                 self.check(at);
+                if self.writes_rows || self.follows_rows {
+                    self.check_rows(at);
+                }
             }
         }
         let oldest = self.now.saturating_sub(60 * SECOND_NS);
@@ -218,13 +235,16 @@ impl World {
         } else if now - cache.distrusted_ns >= MAX_LAG_NS {
             cache.distrust(now);
         }
-        if self.random.u32(..20) == 0 {
+        // With rows, what is noted is what the bus has all of.
+        let is_told = !self.writes_rows || self.caches[at].outbox.is_empty();
+        if self.random.u32(..20) == 0 && is_told {
             self.caches[at].note();
         }
     }
 
     /// Sends the message that is under way. Says where it is stored; none: it was known before, or nothing came back.
     fn publish(&mut self, at: usize, faulty: bool) -> Option<Stored> {
+        self.caches[at].member.look_at_flight(self.now);
         let flight = self.caches[at].member.flight()?.clone();
         if faulty && self.chance(40) {
             if self.mistake == Some(Mistake::AnswersAtOnce) {
@@ -249,6 +269,7 @@ impl World {
         let cache = &mut self.caches[at];
         let result = cache.member.acknowledged(&cache.outbox, (!known).then_some(stored));
         self.acknowledge(at, &name);
+        self.acknowledge_rows(&name, &bytes);
         if let Err(broken) = result {
             self.break_off(at, &broken);
             return None;
@@ -302,6 +323,7 @@ impl World {
         let Some(stored) = self.publish(at, faulty) else { return };
         let cache = &mut self.caches[at];
         if let Joined::Anew(_) = cache.member.join(stored) {
+            cache.outbox.forget_sent();
             cache.noted = None;
             cache.distrust(now);
         }
@@ -331,7 +353,13 @@ impl World {
             cache.next = Some(next + u64::from(!again));
             match cache.member.hear(next, &bytes, now) {
                 Ok(Heard::Apply(operations)) => cache.apply(operations),
-                Ok(Heard::Own | Heard::Nothing) => {}
+                Ok(Heard::Nothing) => {}
+                Ok(Heard::Own { operations, again }) => {
+                    cache.hear_own_rows(&operations, again);
+                    if operations.is_empty() && cache.member.is_all_back() {
+                        cache.outbox.forget_sent();
+                    }
+                }
                 Ok(Heard::Missed) => cache.next = None,
                 Ok(Heard::Unreadable(_)) => cache.distrust(now),
                 Err(broken) => return self.break_off(at, &broken),

@@ -4,6 +4,8 @@
 mod operation;
 mod outbox;
 mod receipt;
+mod tap;
+mod under_way;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +21,7 @@ pub use operation::{KeyChange, Operation, Said, TableName};
 pub use outbox::Outbox;
 pub use receipt::Receipt;
 pub(crate) use receipt::when_all_are_over;
+pub(crate) use tap::{Tap, end_first, hold_first, note_told, take_receipt};
 
 /// All buses that tables name.
 #[derive(Debug, Default)]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use sql::{SqlType, Told, ToldRows};
-use store::Table;
 use store::scalar::zone::Zone;
 use store::value::Value;
+use store::{Replica, Table};
 
 /// A table as caches name it to one another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +30,9 @@ pub enum KeyChange {
     Delete,
     /// It is stale, and ends in so many seconds if there is a number.
     Stale(Option<u32>),
+    /// It goes everywhere, also where it was written: its bus did not have it in time, and others may have written it
+    /// since.
+    Withdraw,
 }
 
 /// A statement that chooses rows.
@@ -58,6 +61,15 @@ pub enum Operation {
         key: Box<[u8]>,
         /// What becomes of it.
         change: KeyChange,
+    },
+    /// One row, as it is now.
+    Row {
+        /// Of this table.
+        table: TableName,
+        /// The key, as the store has it.
+        key: Box<[u8]>,
+        /// What it is.
+        row: Box<Replica>,
     },
     /// Those that a statement chooses.
     Statement {
@@ -95,7 +107,29 @@ impl Operation {
     /// The table.
     pub fn table(&self) -> &TableName {
         match self {
-            Self::Key { table, .. } | Self::Statement { table, .. } | Self::Whole { table } => table,
+            Self::Key { table, .. }
+            | Self::Row { table, .. }
+            | Self::Statement { table, .. }
+            | Self::Whole { table } => table,
+        }
+    }
+
+    /// The key of which it says all that there is to say. Until it comes back of the stream, what others have told of
+    /// the key before is of no account where it was written.
+    pub(super) fn decided_key(&self) -> Option<&[u8]> {
+        match self {
+            Self::Row { key, .. }
+            | Self::Key { key, change: KeyChange::Delete | KeyChange::Withdraw, .. } => Some(key),
+            Self::Key { .. } | Self::Statement { .. } | Self::Whole { .. } => None,
+        }
+    }
+
+    /// What is said in its place when it comes too late: a row is not to undo what others have written since.
+    #[must_use]
+    pub fn withdrawn(self) -> Self {
+        match self {
+            Self::Row { table, key, .. } => Self::Key { table, key, change: KeyChange::Withdraw },
+            other => other,
         }
     }
 
@@ -103,6 +137,7 @@ impl Operation {
     pub fn bytes(&self) -> usize {
         let own = match self {
             Self::Key { key, .. } => key.len(),
+            Self::Row { key, row, .. } => key.len() + row.bytes(),
             Self::Statement { said, .. } => {
                 let of = |value: &Value| match value {
                     Value::Text(text) => text.len(),

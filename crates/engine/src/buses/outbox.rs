@@ -11,9 +11,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use sql::SqlError;
 
-use super::operation::{Operation, TableName};
+use super::operation::{KeyChange, Operation, TableName};
 use super::receipt::Receipt;
-use crate::limits::{ACKNOWLEDGE_NS, OUTBOX_BYTES_MAX, OUTBOX_KEYS_MAX, PARCEL_BYTES_MAX};
+use super::under_way::UnderWay;
+use crate::limits::{
+    ACKNOWLEDGE_NS, OUTBOX_BYTES_MAX, OUTBOX_KEYS_MAX, OUTBOX_ROW_BYTES_MAX, OUTBOX_ROWS_MAX,
+    PARCEL_BYTES_MAX,
+};
 
 /// Called when something was put in.
 type Notice = Arc<dyn Fn() + Send + Sync>;
@@ -35,6 +39,8 @@ struct State {
     under_way: Option<u64>,
     /// With so many entries it is time to look for those that nobody waits for any more.
     swept_at: usize,
+    /// Keys that were written here, until that comes back of the stream.
+    rows: UnderWay,
 }
 
 /// What one command or transaction told.
@@ -61,8 +67,15 @@ impl Waiting {
 struct Load {
     operations: usize,
     bytes: usize,
-    /// All of its rows are in it, so nothing more need be.
+    /// All of its rows are in it, so no invalidation need be.
     whole: bool,
+}
+
+impl Load {
+    /// Whether an operation more is too much.
+    fn is_full_for(&self, operation: &Operation, (count, bytes): (usize, usize)) -> bool {
+        self.operations >= count || self.bytes + operation.bytes() > bytes
+    }
 }
 
 impl fmt::Debug for Outbox {
@@ -88,10 +101,42 @@ impl Outbox {
         }
     }
 
+    /// Puts in what a key is now, or that all rows of a table are gone, in a table whose rows travel. The caller holds
+    /// the lock by which that came to be.
+    pub fn push_row(&self, operation: Operation, now_ns: u64) {
+        self.state.lock().push_row(operation, now_ns);
+        let notice = self.notice.lock().clone();
+        if let Some(notice) = notice {
+            notice();
+        }
+    }
+
+    /// Whether what was written here to a key did not come back of the stream yet. None asks for any key.
+    pub fn is_under_way(&self, table: &str, key: Option<&[u8]>) -> bool {
+        self.state.lock().rows.has(table, key)
+    }
+
+    /// One of our own came back of the stream.
+    pub fn note_back(&self, operation: &Operation) {
+        self.state.lock().rows.remove(operation);
+    }
+
+    /// What was sent before does not come back any more.
+    pub fn forget_sent(&self) {
+        let mut state = self.state.lock();
+        let waiting = state.entries.iter().flat_map(|entry| &entry.operations);
+        state.rows = UnderWay::of(waiting);
+    }
+
+    /// Whether what was put in then comes too late now: who waits for it has heard so.
+    pub fn is_late(since_ns: u64, now_ns: u64) -> bool {
+        now_ns.saturating_sub(since_ns) >= ACKNOWLEDGE_NS
+    }
+
     /// Takes out the next parcel, of about so many bytes; none: there is nothing, or one is under way. What one
-    /// transaction told is in one parcel.
-    pub fn take(&self, bytes: usize) -> Option<Vec<Operation>> {
-        let (parcel, answered) = self.state.lock().take(bytes);
+    /// transaction told is in one parcel. A row that waited too long is withdrawn.
+    pub fn take(&self, bytes: usize, now_ns: u64) -> Option<Vec<Operation>> {
+        let (parcel, answered) = self.state.lock().take(bytes, now_ns);
         for Waiting { receipt, .. } in answered {
             receipt.settle(Ok(()));
         }
@@ -108,6 +153,13 @@ impl Outbox {
         for Waiting { receipt, .. } in waiting {
             receipt.settle(Ok(()));
         }
+    }
+
+    /// What is over when the bus has all that was put in before.
+    pub fn when_delivered(&self, now_ns: u64) -> Arc<Receipt> {
+        let receipt = Arc::new(Receipt::new(1));
+        self.push(Vec::new(), Some(Arc::clone(&receipt)), now_ns);
+        receipt
     }
 
     /// Ends the waits that have taken too long. What is told stays, and goes when it can.
@@ -132,19 +184,19 @@ impl Outbox {
     /// When the oldest of what the bus has not acknowledged was put in.
     pub fn oldest_ns(&self) -> Option<u64> {
         let state = self.state.lock();
-        state.under_way.or_else(|| state.entries.front().map(|entry| entry.since_ns))
+        // Who only waits has nothing to tell.
+        let first = state.entries.iter().find(|entry| !entry.operations.is_empty());
+        state.under_way.or_else(|| first.map(|entry| entry.since_ns))
     }
 }
 
 #[cold]
 fn unheard(bus: &str) -> SqlError {
-    let message = format!(
-        "bus \"{bus}\" has not acknowledged the invalidation in {} s",
-        ACKNOWLEDGE_NS / 1_000_000_000
-    );
+    let message = format!("bus \"{bus}\" has not acknowledged it in {} s", ACKNOWLEDGE_NS / 1_000_000_000);
     SqlError::new("HV000", message)
         .with_detail(
-            "It took effect here, and is told to the other caches as soon as the bus can be reached.",
+            "It took effect here, and is told to the other caches as soon as the bus can be reached. A row that \
+             travels is removed everywhere then: another cache may have written it since.",
         )
         .with_hint("SELECT state, last_error FROM sqlcached_buses says why")
 }
@@ -156,7 +208,7 @@ impl State {
         }
         let mut kept = Vec::with_capacity(operations.len());
         for operation in operations {
-            self.add(operation, &mut kept);
+            self.add(operation, (OUTBOX_KEYS_MAX, OUTBOX_BYTES_MAX), &mut kept);
         }
         // With nothing in it, it waits for what was put in before.
         if !kept.is_empty() || waiting.is_some() {
@@ -176,19 +228,40 @@ impl State {
         self.swept_at = 2 * self.entries.len() + OUTBOX_KEYS_MAX;
     }
 
-    fn add(&mut self, operation: Operation, kept: &mut Vec<Operation>) {
+    fn push_row(&mut self, operation: Operation, now_ns: u64) {
+        let load = self.loads.entry(operation.table().clone()).or_default();
+        // What is told of its rows from now on comes behind that.
+        load.whole = false;
+        // Where rows come faster than the bus takes them, the others do without.
+        let operation = match operation {
+            Operation::Row { table, key, .. } if load.bytes > OUTBOX_ROW_BYTES_MAX / 2 => {
+                Operation::Key { table, key, change: KeyChange::Delete }
+            }
+            operation => operation,
+        };
+        let mut kept = Vec::with_capacity(1);
+        self.add(operation, (OUTBOX_ROWS_MAX, OUTBOX_ROW_BYTES_MAX), &mut kept);
+        for operation in &kept {
+            self.rows.add(operation);
+        }
+        self.entries.push_back(Entry { operations: kept, waiting: None, since_ns: now_ns });
+    }
+
+    fn add(&mut self, operation: Operation, most: (usize, usize), kept: &mut Vec<Operation>) {
         let load = self.loads.entry(operation.table().clone()).or_default();
         if load.whole {
             return;
         }
-        let is_full = load.operations >= OUTBOX_KEYS_MAX || load.bytes + operation.bytes() > OUTBOX_BYTES_MAX;
+        let is_full = load.is_full_for(&operation, most);
         let operation =
             if is_full { Operation::Whole { table: operation.table().clone() } } else { operation };
         if let Operation::Whole { table } = &operation {
             // What was told of its rows before is said by it, too.
             *load = Load { whole: true, ..Load::default() };
             for entry in &mut self.entries {
-                entry.operations.retain(|own| own.table() != table);
+                for own in entry.operations.extract_if(.., |own| own.table() == table) {
+                    self.rows.remove(&own);
+                }
             }
             kept.retain(|own| own.table() != table);
             self.entries.retain(|entry| !entry.operations.is_empty() || entry.waiting.is_some());
@@ -201,7 +274,7 @@ impl State {
     }
 
     /// The next parcel, and who need not wait any more.
-    fn take(&mut self, bytes: usize) -> (Option<Vec<Operation>>, Vec<Waiting>) {
+    fn take(&mut self, bytes: usize, now_ns: u64) -> (Option<Vec<Operation>>, Vec<Waiting>) {
         if self.under_way.is_some() {
             return (None, Vec::new());
         }
@@ -215,10 +288,11 @@ impl State {
             let Some(entry) = self.entries.pop_front() else { break };
             self.under_way.get_or_insert(entry.since_ns);
             self.waiting.extend(entry.waiting);
-            parcel.extend(entry.operations);
-        }
-        for operation in &parcel {
-            self.unload(operation);
+            for operation in entry.operations {
+                self.unload(&operation);
+                let late = Outbox::is_late(entry.since_ns, now_ns);
+                parcel.push(if late { operation.withdrawn() } else { operation });
+            }
         }
         if parcel.is_empty() {
             // They waited for what had gone out before.
@@ -283,14 +357,14 @@ mod tests {
         let outbox = Outbox::default();
         let (first, second) = (receipt(), receipt());
         outbox.push(vec![key("a", 1)], Some(Arc::clone(&first)), 0);
-        assert_eq!(outbox.take(100), Some(vec![key("a", 1)]));
+        assert_eq!(outbox.take(100, 0), Some(vec![key("a", 1)]));
         outbox.push(vec![key("a", 2), key("b", 3)], Some(Arc::clone(&second)), 1);
         outbox.push(vec![key("a", 4)], None, 2);
-        assert_eq!(outbox.take(100), None, "one is under way");
+        assert_eq!(outbox.take(100, 0), None, "one is under way");
         outbox.note_delivered();
         assert!(first.is_over() && !second.is_over());
         assert_eq!(outbox.oldest_ns(), Some(1));
-        assert_eq!(outbox.take(1_000), Some(vec![key("a", 2), key("b", 3), key("a", 4)]));
+        assert_eq!(outbox.take(1_000, 0), Some(vec![key("a", 2), key("b", 3), key("a", 4)]));
         assert!(!outbox.is_empty());
         outbox.note_delivered();
         assert!(second.result().is_ok() && second.is_over() && outbox.is_empty());
@@ -301,9 +375,9 @@ mod tests {
         let outbox = Outbox::default();
         outbox.push((0..5).map(|number| key("a", number)).collect(), None, 0);
         outbox.push((5..7).map(|number| key("a", number)).collect(), None, 0);
-        assert_eq!(outbox.take(1).map(|parcel| parcel.len()), Some(5));
+        assert_eq!(outbox.take(1, 0).map(|parcel| parcel.len()), Some(5));
         outbox.note_delivered();
-        assert_eq!(outbox.take(1).map(|parcel| parcel.len()), Some(2));
+        assert_eq!(outbox.take(1, 0).map(|parcel| parcel.len()), Some(2));
     }
 
     #[test]
@@ -320,13 +394,13 @@ mod tests {
         // It says enough for those to come, too, and who tells them waits for it.
         outbox.push(vec![key("a", 1)], Some(Arc::clone(&waits)), 0);
         assert_eq!(outbox.len(), 2);
-        let parcel = outbox.take(PARCEL_BYTES_MAX).unwrap();
+        let parcel = outbox.take(PARCEL_BYTES_MAX, 0).unwrap();
         assert_eq!(parcel, [key("b", 1), Operation::Whole { table: table("a") }]);
         // What comes now came behind it.
         outbox.push(vec![key("a", 7)], None, 0);
         outbox.note_delivered();
         assert!(waits.is_over());
-        assert_eq!(outbox.take(100), Some(vec![key("a", 7)]));
+        assert_eq!(outbox.take(100, 0), Some(vec![key("a", 7)]));
     }
 
     #[test]
@@ -341,7 +415,7 @@ mod tests {
         assert!(entries <= 2 * OUTBOX_KEYS_MAX, "{entries} entries");
         let late = receipt();
         outbox.push(vec![key("page", 0)], Some(Arc::clone(&late)), 0);
-        assert_eq!(outbox.take(1 << 20).unwrap().len(), 1);
+        assert_eq!(outbox.take(1 << 20, 0).unwrap().len(), 1);
         outbox.note_delivered();
         assert!(awaited.is_over() && late.is_over());
     }
@@ -351,7 +425,7 @@ mod tests {
         let outbox = Outbox::default();
         let (early, late) = (receipt(), receipt());
         outbox.push(vec![key("a", 1)], Some(Arc::clone(&early)), 0);
-        let under_way = outbox.take(100);
+        let under_way = outbox.take(100, 0);
         outbox.push(vec![key("a", 2)], Some(Arc::clone(&late)), 5);
         outbox.expire(ACKNOWLEDGE_NS, "bus");
         assert!(early.result().unwrap_err().message.contains("\"bus\"") && !late.is_over());
@@ -359,7 +433,7 @@ mod tests {
         assert!(late.is_over());
         assert_eq!(under_way, Some(vec![key("a", 1)]));
         outbox.note_delivered();
-        assert_eq!(outbox.take(100), Some(vec![key("a", 2)]));
+        assert_eq!(outbox.take(100, 0), Some(vec![key("a", 2)]));
     }
 
     #[test]
@@ -370,6 +444,6 @@ mod tests {
             |name| Operation::Key { table: table(name), key: long.clone().into(), change: KeyChange::Delete };
         outbox.push((0..200).map(|at| long(if at % 2 == 0 { "a" } else { "b" })).collect(), None, 0);
         let wholes = ["a", "b"].map(|name| Operation::Whole { table: table(name) });
-        assert_eq!(outbox.take(100), Some(wholes.to_vec()));
+        assert_eq!(outbox.take(100, 0), Some(wholes.to_vec()));
     }
 }

@@ -33,6 +33,16 @@ impl Receipt {
         Self { state: Mutex::new(State { left: buses, failed: None, then: None }) }
     }
 
+    /// Of what two wait for.
+    pub(crate) fn of_both(one: &Arc<Self>, other: &Arc<Self>) -> Arc<Self> {
+        let both = Arc::new(Self::new(2));
+        for part in [one, other] {
+            let both = Arc::clone(&both);
+            part.when_over(move |result| both.settle(result));
+        }
+        both
+    }
+
     /// A bus has it, or not in time.
     pub(super) fn settle(&self, result: Result<(), SqlError>) {
         let mut state = self.state.lock();

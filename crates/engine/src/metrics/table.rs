@@ -289,6 +289,13 @@ pub static METRICS: &[Metric] = &[
         |figures, give| by_bus(figures, give, |bus| bus.invalidated),
     ),
     metric(
+        "sqlcached_bus_rows_total",
+        Counter,
+        &["bus"],
+        "Rows of other caches that were applied.",
+        |figures, give| by_bus(figures, give, |bus| bus.rows_heard),
+    ),
+    metric(
         "sqlcached_bus_breaks_total",
         Counter,
         &["bus"],

@@ -198,6 +198,7 @@ impl SqlSession {
         let allowance = Allowance::new(engine.held(), engine.options().session_bytes_max);
         let (cancel, mut sql) = (Cancel::new(), sql::Session::within(Arc::clone(&allowance)));
         sql.set_cancel(cancel.clone());
+        sql.set_teller(Arc::<Engine>::clone(&engine));
         Self {
             engine,
             session,

@@ -342,6 +342,7 @@ impl SqlSession {
             self.follow_role();
         }
         self.sql.set_zone(self.look.zone);
+        self.sql.set_zone_name(self.settings.get("TimeZone"));
         self.sql.set_like(self.settings.like());
         self.sql.set_path(self.settings.path(&self.sql.identity().role));
     }

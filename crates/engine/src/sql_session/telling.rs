@@ -6,21 +6,21 @@ use std::sync::Arc;
 use sql::SqlError;
 
 use super::SqlSession;
-use crate::buses::{Receipt, when_all_are_over};
+use crate::buses::{Receipt, take_receipt, when_all_are_over};
 
 impl SqlSession {
     /// Tells other caches what took effect.
     #[inline]
     pub(super) fn tell_others(&mut self) {
-        let told = self.sql.take_told();
-        if told.is_empty() {
+        let (told, written) = (self.sql.take_told(), take_receipt());
+        if told.is_empty() && written.is_none() {
             return;
         }
         let zone = (self.look.zone, self.settings.get("TimeZone"));
         let receipt = self.engine.tell(told, zone);
         // Who is this program itself waits for nobody.
         if self.wake.is_some() || self.by_http {
-            self.receipts.extend(receipt);
+            self.receipts.extend(receipt.into_iter().chain(written));
         }
     }
 

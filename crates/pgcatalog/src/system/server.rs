@@ -209,8 +209,10 @@ pub struct BusFacts {
     pub outbox: u64,
     /// Messages of this cache that the bus has acknowledged.
     pub published: u64,
-    /// Operations of other caches that were applied.
+    /// Invalidations of other caches that were applied.
     pub invalidated: u64,
+    /// Rows of other caches that were applied.
+    pub rows_heard: u64,
     /// How often the history was found broken, and all tables were distrusted.
     pub breaks: u64,
     /// Operations that could not be applied: their tables were emptied instead.

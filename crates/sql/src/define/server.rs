@@ -84,6 +84,12 @@ fn check_bus(core: &Core, def: &TableDef) -> Result<(), SqlError> {
                  named by source",
             ));
     }
+    if def.replicates_rows() && server.wrapper != Wrapper::Nats {
+        let message =
+            format!("replicated = 'rows' is not supported on server \"{name}\" of wrapper postgres");
+        return Err(SqlError::new(state::NOT_SUPPORTED, message)
+            .with_hint("use replicated = 'invalidate', or a bus of FOREIGN DATA WRAPPER nats"));
+    }
     Ok(())
 }
 

@@ -186,7 +186,8 @@ impl Executor {
         let told = emptied
             .iter()
             .filter_map(|name| self.core.catalog.table(&name.text))
-            .filter(|table| table.is_told() && !session.is_silent())
+            // One whose rows travel was told by the store, at the moment when it was emptied.
+            .filter(|table| table.is_told() && !table.replicates_rows() && !session.is_silent())
             .map(|table| Told::new(table, ToldRows::All))
             .collect();
         session.tell_all(told);

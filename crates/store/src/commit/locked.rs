@@ -147,7 +147,9 @@ impl Commits {
         found: &Everything,
         carried: Option<&Carried>,
     ) {
-        let of_table = |carried: &&Carried| carried.is_of(&commit.rows.tables()[0]);
+        let table = &commit.rows.tables()[0];
+        // What is told of a row is read where it is swapped.
+        let of_table = |carried: &&Carried| carried.is_of(table) && !table.replicates_rows();
         let Some(carried) = carried.filter(|_| found.in_place).filter(of_table) else {
             return each(locked, |shard, write| self.apply_to(shard, commit, write, found.rows[write]));
         };

@@ -30,9 +30,11 @@ use crate::table::Table;
 use crate::table::removal_event::Cause;
 use crate::versions::commit::{Commit, Staged, StagedRows};
 use crate::versions::shard::{Mark, Shard};
+use crate::versions::tap::applies_peers;
 
 mod firm;
 mod locked;
+mod peer;
 mod removals;
 mod unique;
 pub(crate) mod whole;
@@ -138,6 +140,7 @@ impl Commits {
         }
         match writes {
             [] => Ok(self.arena.private().last_stamp()),
+            [first, ..] if applies_peers(&first.table) => self.commit_of_peer(writes, now),
             [write] => self.commit_one(write, now),
             _ if writes.len() > COMMIT_ROWS_MAX => Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX }),
             _ => self.commit_many(writes, now),
@@ -172,6 +175,7 @@ impl Commits {
         self.checkpoint(now);
         match removals.len() {
             0 => return Ok(self.arena.private().last_stamp()),
+            _ if applies_peers(table) => return self.remove_of_peer(table, removals, now),
             1 => return self.remove_one(table, removals, now),
             rows if rows > COMMIT_ROWS_MAX => {
                 return Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX });

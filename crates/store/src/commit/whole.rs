@@ -1,13 +1,17 @@
 //! All rows of a table removed in one step, as a commit of all of them would.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::commit::Commits;
-use crate::error::WriteError;
+use crate::error::{ReadError, WriteError};
 use crate::mutation::Mutation;
+use crate::row::RowBuf;
+use crate::row::request::{Expect, Outcome};
 use crate::table::Table;
 use crate::table::standing::Standing;
+use crate::versions::tap::applies_peers;
 
 /// How long who removes all rows of a table waits for commits of many rows that are under way; those of some ten
 /// thousand rows are through by then. After that the rows are removed one by one, which waits for none.
@@ -21,6 +25,28 @@ pub struct Counted {
 }
 
 impl Commits {
+    /// A stamp up to which every write has taken effect and was told: who asks later finds no smaller one under way.
+    /// None: a commit of many rows takes long.
+    pub fn settled_stamp(&self) -> Option<u64> {
+        let _none_commits = self.committing.try_write_for(COMMITS_PATIENCE)?;
+        // A stamp is drawn and told under the lock of one of them.
+        let _none_writes = self.lock_shards();
+        Some(self.last_stamp())
+    }
+
+    /// Removes the rows of a table that were written after this stamp.
+    pub fn remove_newer(&self, table: &Arc<Table>, stamp: u64) -> Result<u64, ReadError> {
+        let (view, mut row, mut removed) = (self.view(), RowBuf::new(), 0);
+        let mut scan = view.scan(table);
+        while scan.next(&view, &mut row)? {
+            if row.stamp() > stamp {
+                let outcome = self.delete(table, row.key(), Expect::Stamp(row.stamp()), self.now());
+                removed += u64::from(matches!(outcome, Ok(Outcome::Done(_))));
+            }
+        }
+        Ok(removed)
+    }
+
     /// Removes every row of a table in one step, as a commit of all of them would, and says how many there were. A
     /// statement that is reading the table fails. `None`, and nothing is done: only a look at each row can tell how
     /// many there are, or somebody wrote since they were `counted`.
@@ -33,6 +59,10 @@ impl Commits {
         let Some(_alone) = self.committing.try_write_for(COMMITS_PATIENCE) else { return Ok(None) };
         let all = self.lock_shards();
         table.check_removable()?;
+        // Row by row, some of which are spared.
+        if applies_peers(table) && self.is_under_way(table, None) {
+            return Ok(None);
+        }
         let now = self.now();
         let standing = Standing::of(table);
         let counted = counted.filter(|counted| counted.standing == standing).map(|counted| counted.rows);
@@ -46,6 +76,7 @@ impl Commits {
             table.state.removed_below.fetch_max(stamp, Ordering::Relaxed);
             self.raise_flushed(&all, table, stamp);
         });
+        self.tell_emptied(table);
         drop(all);
         self.after_flush(table);
         self.count_operation(table);

@@ -22,6 +22,10 @@ impl TableDef {
             let generated = column.generated.as_ref().map_or("", |generated| &generated.sql);
             let _infallible = writeln!(text, "{}\t{ty}\t{collation}\t{generated}", column.name);
         }
+        // A cache that hears rows cannot do with one that tells invalidations.
+        if self.replicates_rows() {
+            text.push_str("rows\n");
+        }
         for &column in &self.primary_key {
             let _infallible = writeln!(text, "{}", self.columns[column].name);
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, TableOptions};
+use super::{DefinitionError, TableDef, TableOptions};
 
 /// What caches tell each other of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,6 +10,20 @@ use super::{DefinitionError, TableOptions};
 pub enum Replicated {
     /// Which rows are not valid any more.
     Invalidate,
+    /// The rows, too.
+    Rows,
+}
+
+impl Replicated {
+    const ALL: [Self; 2] = [Self::Invalidate, Self::Rows];
+
+    /// As the option says it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Invalidate => "invalidate",
+            Self::Rows => "rows",
+        }
+    }
 }
 
 /// Who must have heard of an invalidation before its client is answered.
@@ -40,7 +54,15 @@ impl TableOptions {
             ));
         }
         if self.bus.is_some() && self.replicated.is_none() {
-            return Err(DefinitionError::invalid("bus needs replicated = 'invalidate'"));
+            return Err(DefinitionError::invalid(
+                "bus needs replicated = 'invalidate', or 'rows' where the caches have the same rows",
+            ));
+        }
+        if self.replicated == Some(Replicated::Rows) && self.acknowledge == Acknowledge::Local {
+            return Err(DefinitionError::invalid(
+                "replicated = 'rows' needs acknowledge = 'bus': a row that the bus does not have yet has no place in \
+                 the order of all caches",
+            ));
         }
         if self.bus.is_some() && self.source.is_some() {
             return Err(DefinitionError::invalid(
@@ -51,9 +73,36 @@ impl TableOptions {
     }
 }
 
+impl TableDef {
+    /// Whether other caches have its rows, too.
+    pub fn replicates_rows(&self) -> bool {
+        self.options.replicated == Some(Replicated::Rows)
+    }
+
+    /// Rows that travel are known everywhere by their key, and by nothing else.
+    pub(super) fn validate_replicated(&self) -> Result<(), DefinitionError> {
+        if !self.replicates_rows() {
+            return Ok(());
+        }
+        if self.has_row_id() {
+            return Err(DefinitionError::invalid(
+                "replicated = 'rows' needs a PRIMARY KEY: the caches know a row by it",
+            ));
+        }
+        let refused = if self.identity().is_some() {
+            "an identity column: each cache counts for itself, so two rows would have one number; use a uuid"
+        } else if self.indexes.iter().any(|index| index.unique) {
+            "a unique index: two caches may each take one value for another key; make it the PRIMARY KEY"
+        } else {
+            return Ok(());
+        };
+        Err(DefinitionError::new("0A000", format!("replicated = 'rows' cannot have {refused}")))
+    }
+}
+
 pub(super) fn parse_replicated(text: &str) -> Result<Replicated, String> {
-    let known = text.eq_ignore_ascii_case("invalidate");
-    if known { Ok(Replicated::Invalidate) } else { Err("write invalidate".into()) }
+    let known = Replicated::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(text));
+    known.ok_or_else(|| "write invalidate or rows".into())
 }
 
 pub(super) fn parse_acknowledge(text: &str) -> Result<Acknowledge, String> {

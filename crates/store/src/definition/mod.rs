@@ -398,6 +398,7 @@ impl TableDef {
         self.options.validate()?;
         self.validate_refresh()?;
         self.validate_mode()?;
+        self.validate_replicated()?;
         self.validate_tags()?;
         if self.options.query.is_some() && self.has_row_id() {
             return Err(DefinitionError::invalid(

@@ -488,10 +488,10 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "replicated",
-        meaning: "what is told on the bus: invalidate, which rows are not valid any more",
+        meaning: "what is told on the bus: invalidate, which rows are not valid any more; rows, the rows, too",
         parse: |options, text, _| parse_replicated(text).map(|what| options.replicated = Some(what)),
         reset: |options| options.replicated = None,
-        print: |options, _| options.replicated.map(|Replicated::Invalidate| "invalidate".into()),
+        print: |options, _| options.replicated.map(|what| what.name().into()),
     },
     OptionDef {
         name: "acknowledge",

@@ -122,7 +122,7 @@ impl Rows {
     }
 
     /// Writes by a table's newest definition: one that was changed since the caller looked it up is looked up again.
-    fn by_newest<T>(
+    pub(crate) fn by_newest<T>(
         &self,
         table: &Table,
         mut write: impl FnMut(&Table) -> Result<T, WriteError>,
@@ -375,7 +375,8 @@ impl Rows {
         now: Tick,
     ) -> Option<Outcome> {
         let word = touch.expiry.word();
-        if row.head().expiry == 0 || word == 0 {
+        // Another deadline is told as another version is.
+        if row.head().expiry == 0 || word == 0 || table.replicates_rows() {
             return None;
         }
         let hash = self.arena.of(table.id()).hash(table.id(), row.key());

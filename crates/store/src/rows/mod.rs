@@ -9,6 +9,7 @@ pub(crate) mod item;
 pub(crate) mod judged;
 pub(crate) mod lease;
 pub(crate) mod read;
+pub(crate) mod replica;
 pub(crate) mod rewrite;
 pub(crate) mod write;
 

@@ -12,6 +12,7 @@ use crate::rows::Rows;
 use crate::rows::read::LOOKUP_ATTEMPTS;
 use crate::rows::write::{Glance, Target};
 use crate::table::Table;
+use crate::versions::tap::applies_peers;
 
 /// Where a row was read that is going to be written again.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,10 @@ impl Rows {
         let Met { hash, glance: Glance { queue, seen }, now } = *met;
         self.count_operation(table);
         let (expect, payload) = (Expect::Version(row.cas()), [new.payload.as_slice()]);
+        if applies_peers(table) {
+            self.publish_of_peer(table, row.key(), Some(new), expect, now)?;
+            return Ok(self.last_stamp());
+        }
         let outcome = if table.has_ended(new.expiry, now) {
             self.remove_for_expired(table, row.key(), expect, now)
         } else {

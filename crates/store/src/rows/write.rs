@@ -15,7 +15,9 @@ use crate::row::version::Version;
 use crate::rows::Rows;
 use crate::table::Table;
 use crate::table::removal_cause::RemovalCause;
+use crate::versions::shard::Shard;
 use crate::versions::swap::{Found, SlotChange, Unique};
+use crate::versions::tap::applies_peers;
 
 /// What a look without a lock found.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +89,10 @@ impl Rows {
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
+        if applies_peers(table) {
+            let removed = self.publish_of_peer(table, key, None, expect, now)?;
+            return Ok(if removed { Outcome::Done(self.last_stamp()) } else { Outcome::Missing });
+        }
         let hash = self.arena.of(table.id()).hash(table.id(), key);
         self.publish(table, &Target { hash, key, seen: None, copy: None }, None, expect, now)
     }
@@ -135,23 +141,37 @@ impl Rows {
     pub(crate) fn publish(
         &self,
         table: &Table,
+        target: &Target<'_>,
+        new: Option<Version>,
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
+        let mut shard = self.shard(target.hash).lock();
+        let _mutation = Mutation;
+        self.settle_mark(&mut shard, table, target.hash, target.key);
+        self.publish_locked(&mut shard, table, target, new, expect, now)
+    }
+
+    /// The same of a key whose shard is locked, and whose mark is settled.
+    #[inline]
+    pub(crate) fn publish_locked(
+        &self,
+        shard: &mut Shard,
+        table: &Table,
         &Target { hash, key, seen, copy }: &Target<'_>,
         mut new: Option<Version>,
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
-        let mut shard = self.shard(hash).lock();
-        let _mutation = Mutation;
-        self.settle_mark(&mut shard, table, hash, key);
         // A row may go by any rules.
         if new.is_some() {
             table.check_current()?;
         } else {
             table.check_removable()?;
         }
-        let (found, copy) = match seen.and_then(|seen| self.find_seen(&shard, &seen)) {
+        let (found, copy) = match seen.and_then(|seen| self.find_seen(shard, &seen)) {
             Some(found) => (Some(found), copy),
-            None => (self.find_row(&shard, table, hash, key), None),
+            None => (self.find_row(shard, table, hash, key), None),
         };
         let live = found.as_ref().map(|found| &found.head).filter(|head| self.is_live(table, head, now));
         if let Err(outcome) = check(expect, live) {
@@ -170,7 +190,11 @@ impl Rows {
             if let Some(Found { entry, head }) = found
                 && let Some(dead) = self.dead(table, &head, now)
             {
-                self.unpublish(&mut shard, table, entry, dead);
+                self.unpublish(shard, table, entry, dead);
+            }
+            // Another cache may have it.
+            if table.replicates_rows() {
+                self.tell_row(table, key, None);
             }
             return Ok(Outcome::Missing);
         }
@@ -181,7 +205,7 @@ impl Rows {
         };
         let stamp = self.arena.private().next_stamp();
         let change = SlotChange { hash, found, copy, was_live, new, stamp };
-        self.swap(&mut shard, table, &change, Unique::Check(now))?;
+        self.swap(shard, table, &change, Unique::Check(now))?;
         if let Some(leaving) = leaving {
             table.state.counters.count(leaving);
         }

@@ -71,6 +71,10 @@ pub struct Table {
     writes_under: u32,
     /// See [`Table::reads_through`].
     reads_through: bool,
+    /// See [`Table::replicates_rows`].
+    replicates_rows: bool,
+    /// See [`Table::watches_writes`].
+    watches_writes: bool,
     /// See [`Table::likeness`].
     likeness: Option<u64>,
     pub(crate) state: Arc<TableState>,
@@ -128,12 +132,14 @@ pub(crate) struct TableState {
 }
 
 /// The indexes that every write keeps. A write to a table without one asks one word, where a look at the list would
-/// take two exchanges.
+/// take two exchanges. A table whose rows other caches are to have is asked for by the same word.
 #[derive(Debug, Default)]
 pub(crate) struct Maintained {
-    /// There may be some. Release and Acquire, but what counts is the shard lock, under which writers ask and through
+    /// There may be some, or each write is told. Release and Acquire, but what counts is the shard lock, under which writers ask and through
     /// which a change of definitions passes.
     any: AtomicBool,
+    /// Each write is told to other caches, which takes the same way.
+    travels: AtomicBool,
     list: ArcSwap<Vec<Arc<Index>>>,
 }
 
@@ -149,8 +155,20 @@ impl Maintained {
 
     /// Replaces the list; the caller holds the lock of definitions.
     pub(crate) fn store(&self, list: Arc<Vec<Arc<Index>>>) {
-        let any = !list.is_empty();
         self.list.store(list);
+        self.settle();
+    }
+
+    /// Says whether each write is told; the caller holds the lock of definitions.
+    fn set_travels(&self, travels: bool) {
+        // Relaxed: only who changes definitions looks at it.
+        if self.travels.swap(travels, Ordering::Relaxed) != travels {
+            self.settle();
+        }
+    }
+
+    fn settle(&self) {
+        let any = !self.list.load().is_empty() || self.travels.load(Ordering::Relaxed);
         self.any.store(any, Ordering::Release);
     }
 }
@@ -266,6 +284,8 @@ impl Table {
         let may_withhold = renews || def.options.on_lag == OnLag::Fail;
         let writes_under = if def.materialized.is_some() { 0 } else { def.schema };
         let reads_through = def.options.query.is_some();
+        let replicates_rows = def.replicates_rows();
+        let watches_writes = reads_through || replicates_rows;
         let likeness = def.options.bus.is_some().then(|| def.likeness());
         Self {
             // Relaxed: only that no two are the same.
@@ -282,6 +302,8 @@ impl Table {
             may_withhold,
             writes_under,
             reads_through,
+            replicates_rows,
+            watches_writes,
             likeness,
             state,
         }
@@ -474,6 +496,18 @@ impl Table {
         self.likeness.is_some()
     }
 
+    /// Whether other caches have its rows, too (`replicated = 'rows'`).
+    #[inline]
+    pub fn replicates_rows(&self) -> bool {
+        self.replicates_rows
+    }
+
+    /// Whether somebody is to know of each command that writes: who fetches missing rows, or other caches.
+    #[inline]
+    pub fn watches_writes(&self) -> bool {
+        self.watches_writes
+    }
+
     /// What it has in common with the tables of its name in the other caches ([`TableDef::likeness`]); none: no other
     /// cache hears of it.
     pub fn likeness(&self) -> Option<u64> {
@@ -649,6 +683,7 @@ impl TableState {
             // Above what those write under who may not write it. Release: pairs with the Acquire of writers.
             self.schema.fetch_max(1, Ordering::Release);
         }
+        self.maintained.set_travels(def.replicates_rows());
         self.limits.apply(def);
         self.due.expect(AT_ONCE);
     }

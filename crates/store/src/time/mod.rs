@@ -4,6 +4,7 @@
 //! `max_ops`, and by flushes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arena::Arenas;
@@ -12,6 +13,7 @@ use crate::clock::{Clock, Tick, age_at, moment_at};
 use crate::table::TableState;
 use crate::table::due::Due;
 use crate::table::removal_event::{RemovalEvent, RemovalEvents};
+use crate::versions::tap::RowTap;
 
 pub(crate) mod live;
 pub(crate) mod operations;
@@ -27,6 +29,8 @@ pub struct Time {
     /// When a segment of some table may come due.
     pub(crate) due: Due,
     pub(crate) removal_events: RemovalEvents,
+    /// Who hears of rows that other caches are to have.
+    pub(crate) row_tap: OnceLock<Arc<dyn RowTap>>,
 }
 
 impl Time {
@@ -37,6 +41,7 @@ impl Time {
             checkpointed: AtomicU32::new(0),
             due: Due::default(),
             removal_events: RemovalEvents::default(),
+            row_tap: OnceLock::new(),
         }
     }
 
@@ -101,6 +106,11 @@ impl Time {
     /// The newest stamp drawn: no version that is read from now on is older than what stands there now.
     pub fn last_stamp(&self) -> u64 {
         self.arena.private().last_stamp()
+    }
+
+    /// Has rows heard from now on that other caches are to have. The first who asks hears them.
+    pub fn tap_rows(&self, tap: Arc<dyn RowTap>) {
+        let _heard_already = self.row_tap.set(tap);
     }
 
     /// What left tables that name a channel since the last call.

@@ -26,6 +26,7 @@ impl Versions {
         let all = self.lock_shards();
         let mutation = Mutation;
         self.statements.change(|| self.raise_flushed(&all, table, self.arena.private().next_stamp()));
+        self.tell_emptied(table);
         drop(mutation);
         drop(all);
         self.after_flush(table);

@@ -27,6 +27,7 @@ pub(crate) mod relocate;
 pub(crate) mod shard;
 pub(crate) mod statement;
 pub(crate) mod swap;
+pub(crate) mod tap;
 pub(crate) mod unique;
 
 /// The version under each key, over [`Schema`].

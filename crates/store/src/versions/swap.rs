@@ -116,6 +116,12 @@ impl Versions {
                 }
             };
             self.reorder(&maintained, &versions, keys);
+            // Before the old one may be recycled, whose key it is.
+            if table.replicates_rows()
+                && let Some(row) = versions.new.or(versions.old)
+            {
+                self.tell_row(table, row.key(), versions.new);
+            }
             // Last: a segment without live bytes is recycled at once, and an index entry must not outlive its row.
             self.part_with(table, change, came, unique);
             Ok(())

@@ -22,6 +22,7 @@ pub(super) fn buses(system: &System, rows: &mut Rows) {
             ("outbox", int(bus.outbox)),
             ("published", int(bus.published)),
             ("invalidated", int(bus.invalidated)),
+            ("rows_heard", int(bus.rows_heard)),
             ("breaks", int(bus.breaks)),
             ("unapplied", int(bus.unapplied)),
             ("emptied", int(bus.emptied)),
