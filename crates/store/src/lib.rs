@@ -147,7 +147,7 @@ pub use table::sequence::Sequence;
 pub use table::standing::Standing;
 pub use table::{Table, TableStats, ghost};
 pub use time::Time;
+pub use time::row_tap::{RowTap, Writer, WritesAs, write_as};
 pub use versions::Versions;
-pub use versions::tap::{RowTap, Writer, WritesAs, write_as};
 pub use view::scan::{IndexScan, TableScan};
 pub use view::{Moment, View};

@@ -13,11 +13,12 @@ use crate::clock::{Clock, Tick, age_at, moment_at};
 use crate::table::TableState;
 use crate::table::due::Due;
 use crate::table::removal_event::{RemovalEvent, RemovalEvents};
-use crate::versions::tap::RowTap;
+use row_tap::RowTap;
 
 pub(crate) mod live;
 pub(crate) mod operations;
 pub(crate) mod renew;
+pub(crate) mod row_tap;
 
 /// The clock, the arena whose ticks it counts, and what must be known to judge rows.
 #[derive(Debug)]
