@@ -1,8 +1,8 @@
 //! Up to where a process that is killed leaves rows that its next one may believe, where rows travel.
 //!
-//! A row that was written here and that the bus does not have yet is known to nobody else, and its client has no answer.
-//! The next process removes it: the others may have another row under its key. So with each place in the stream that is
-//! written down goes a stamp, and the place is written down only when the bus has all that was written up to that stamp.
+//! A row that was written here and that the bus does not have yet is known to nobody else, and its client has no
+//! answer. The next process removes it: the others may have another row under its key. So with each place in the stream
+//! that is written down goes a stamp, and the place is written down only when the bus has all that was written up to it.
 //! What was written later is removed by the next process, and what the stream has of it comes once more.
 
 use std::sync::Arc;

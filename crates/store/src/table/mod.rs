@@ -135,8 +135,8 @@ pub(crate) struct TableState {
 /// take two exchanges. A table whose rows other caches are to have is asked for by the same word.
 #[derive(Debug, Default)]
 pub(crate) struct Maintained {
-    /// There may be some, or each write is told. Release and Acquire, but what counts is the shard lock, under which writers ask and through
-    /// which a change of definitions passes.
+    /// There may be some, or each write is told. Release and Acquire, but what counts is the shard lock, under which
+    /// writers ask and through which a change of definitions passes.
     any: AtomicBool,
     /// Each write is told to other caches, which takes the same way.
     travels: AtomicBool,
