@@ -1,6 +1,6 @@
 //! Rows that travel, in the same worlds: caches write few keys at once, by chance, on a bus that loses, repeats and
-//! cuts messages. A fresh cache has no row that is older than one that was acknowledged before; and when nobody writes any
-//! more, all caches that have a row of a key have the same one.
+//! cuts messages. A fresh cache has no row that is older than one that was acknowledged before; and when nobody writes
+//! any more, all caches that have a row of a key have the same one.
 
 use std::collections::HashMap;
 
