@@ -2,7 +2,7 @@
 //!
 //! A row that was written here and that the bus does not have yet is known to nobody else, and its client has no
 //! answer. The next process removes it: the others may have another row under its key. So with each place in the stream
-//! that is written down goes a stamp, and the place is written down only when the bus has all that was written up to it.
+//! that is written down goes a stamp: that place is written down when the bus has all that was written up to it.
 //! What was written later is removed by the next process, and what the stream has of it comes once more.
 
 use std::sync::Arc;

@@ -116,11 +116,10 @@ fn whole(
 ) -> Result<Value, SqlError> {
     let counted = |at: usize| counted(values.get(at).cloned().unwrap_or_default());
     match [counted(0), counted(1)] {
-        [Value::Integer(_), Value::Integer(0)] => Err(division_by_zero()),
+        [Value::Integer(_), Value::Integer(0)] | [_, Value::Real(0.0)] => Err(division_by_zero()),
         [Value::Integer(a), Value::Integer(b)] => integers(a, b)
             .map(Value::Integer)
             .ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "bigint out of range")),
-        [_, Value::Real(0.0)] => Err(division_by_zero()),
         sides => computed(&sides, floats),
     }
 }

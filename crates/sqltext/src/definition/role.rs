@@ -280,7 +280,7 @@ fn alter(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
             let name = if reader.word("ALL") { None } else { Some(setting(reader)?) };
             Ok(RoleStatement::Set { role, name, value: None })
         }
-        _ if reader.at_word("IN") => {
+        _ if reader.words(&["IN", "DATABASE"]) => {
             Err(SqlError::not_supported("IN DATABASE").with_hint("there is one database: leave it out"))
         }
         role => Ok(RoleStatement::Alter { role, options: options_of(reader, false)? }),
