@@ -97,7 +97,11 @@ impl Translator<'_, '_> {
                 }
             }
             Expr::Function(function) => self.look_at_call(function, grouped, shown),
-            Expr::BinaryOp { left, right, .. } => [left, right].into_iter().for_each(|part| look(part)),
+            Expr::BinaryOp { left, right, .. } => {
+                for part in [left, right] {
+                    look(part);
+                }
+            }
             Expr::UnaryOp { expr, .. }
             | Expr::Cast { expr, .. }
             | Expr::IsNull(expr)
@@ -108,10 +112,14 @@ impl Translator<'_, '_> {
             | Expr::Collate { expr, .. }
             | Expr::InSubquery { expr, .. } => look(expr),
             Expr::Between { expr, low, high, .. } => {
-                [expr, low, high].into_iter().for_each(|part| look(part));
+                for part in [expr, low, high] {
+                    look(part);
+                }
             }
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => {
-                [expr, pattern].into_iter().for_each(|part| look(part));
+                for part in [expr, pattern] {
+                    look(part);
+                }
             }
             Expr::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).for_each(look),
             Expr::Tuple(parts) => parts.iter().for_each(look),

@@ -6,7 +6,7 @@ use super::decoded;
 
 /// `2026-11-29`
 pub(super) fn date(text: &str) -> Option<String> {
-    is_like(text, "0000-00-00").then(|| text.to_owned()).filter(is_in_range)
+    is_like(text, "0000-00-00").then(|| text.to_owned()).filter(|text| is_in_range(text))
 }
 
 /// `2026-11-29 10:00:00.5`, without a zone: PostgreSQL would pass over one.
@@ -25,11 +25,11 @@ pub(super) fn timestamptz(text: &str) -> Option<String> {
 
 /// A value in binary format, of a year from 1 to 9999.
 pub(super) fn of_binary(type_oid: u32, bytes: &[u8]) -> Option<String> {
-    decoded(type_oid, Format::Binary, bytes).filter(is_in_range)
+    decoded(type_oid, Format::Binary, bytes).filter(|text| is_in_range(text))
 }
 
 /// The year before 1 is written in another way.
-fn is_in_range(text: &String) -> bool {
+fn is_in_range(text: &str) -> bool {
     !text.starts_with("0000")
 }
 
