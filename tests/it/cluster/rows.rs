@@ -257,7 +257,7 @@ fn a_cache_that_was_killed_comes_back_with_the_same_rows() {
         until_noted(&a);
         // The bus does not get these: nobody else may know of them.
         nats.signal("STOP");
-        let lost = (0..50).map(|key| format!("set s:{key} 0 0 4\r\nlost\r\n")).collect::<String>();
+        let lost = (0..50).fold(String::new(), |all, key| format!("{all}set s:{key} 0 0 4\r\nlost\r\n"));
         one.send(lost.as_bytes());
         let mut reader = a.daemon.connect();
         until("it took effect here", || reader.get("s:49").is_some_and(|value| value == b"lost"));

@@ -77,10 +77,14 @@ mod tests {
         let first = outbox.take(1_000, 0).unwrap();
         outbox.push_row(change("a", KeyChange::Delete), 0);
         outbox.note_delivered();
-        first.iter().for_each(|operation| outbox.note_back(operation));
+        for operation in &first {
+            outbox.note_back(operation);
+        }
         assert!(is_under_way("a") && !is_under_way("b") && !outbox.is_under_way("page", None));
         let second = outbox.take(1_000, 0).unwrap();
-        second.iter().for_each(|operation| outbox.note_back(operation));
+        for operation in &second {
+            outbox.note_back(operation);
+        }
         assert!(!is_under_way("a") && !outbox.is_under_way("sess", None));
     }
 

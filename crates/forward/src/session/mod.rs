@@ -121,6 +121,9 @@ enum Expected {
     },
 }
 
+/// A statement that a group prepares: its name and text, how often names were doubted before, and the state.
+type Prepares = (Box<str>, Option<Arc<Text>>, u64, Option<Hash>);
+
 /// A group that was forwarded.
 #[derive(Debug, Default)]
 struct Sent {
@@ -128,8 +131,8 @@ struct Sent {
     ended: bool,
     /// Statements of which the client was told before that they are prepared: their `ParseComplete` is ours.
     deferred: VecDeque<Box<str>>,
-    /// Statements that it prepares, in their order, each with how often names were doubted before, and the state.
-    prepares: VecDeque<(Box<str>, Option<Arc<Text>>, u64, Option<Hash>)>,
+    /// Statements that it prepares, in their order.
+    prepares: VecDeque<Prepares>,
     /// How often it closes what the client closed before: that `CloseComplete` is ours, too.
     closed: usize,
     /// The client has not sent it, and hears nothing of it.
@@ -186,7 +189,7 @@ struct Fill {
     /// It ended as an answer does.
     complete: bool,
     /// Others wait for it.
-    _miss: Option<Miss>,
+    miss: Option<Miss>,
 }
 
 impl Session {

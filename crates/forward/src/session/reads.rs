@@ -108,8 +108,8 @@ impl Session {
         let Ok(tags) = dependences.tags(&way.parameters()) else { return self.forward(bytes, out) };
         let moment = hub.moment(text);
         let fill = moment.map(|moment| {
-            let _miss = hub.misses.begin(&id);
-            Box::new(Fill { id, tags, moment, body: Vec::new(), complete: false, _miss })
+            let miss = hub.misses.begin(&id);
+            Box::new(Fill { id, tags, moment, body: Vec::new(), complete: false, miss })
         });
         self.forward_read(bytes, &state, out);
         if let Some(Expected::Group(sent)) = self.expected.back_mut() {

@@ -195,11 +195,13 @@ fn reads(hub: &Hub, statement: &Arc<Statement>) -> bool {
 }
 
 fn keep(hub: &Hub, statement: &Statement, fill: Fill, hands: &mut Hands<'_>) {
-    let Fill { id, tags, moment, body, _miss, .. } = fill;
+    let Fill { id, tags, moment, body, miss, .. } = fill;
     let kept = hub.let_in(moment, &tags, || {
         hands.answers.keep(&hub.answers, Answer { id, statement: statement.number, tags: &tags, body })
     });
     statement.note_kept(kept);
+    // Whoever waits for it finds it now.
+    drop(miss);
 }
 
 impl Sent {
