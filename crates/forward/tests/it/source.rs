@@ -167,7 +167,7 @@ impl Source {
 /// The state of a session without anything special.
 fn state(sql: &str, out: &mut Vec<u8>) {
     let settings = sql.matches(", true)").count();
-    let values = ["u", "u", "shop", "0", "read committed"].into_iter();
+    let values = ["u", "u", "shop", "0", "read committed", "0"].into_iter();
     let values: Vec<&str> = values.chain(std::iter::repeat_n("", settings)).collect();
     let mut row = u16::try_from(values.len()).unwrap().to_be_bytes().to_vec();
     for value in values {
