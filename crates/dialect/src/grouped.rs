@@ -217,7 +217,10 @@ impl Translator<'_, '_> {
         };
         // What `USING` joins is grouped for each of its tables.
         let joins = self.scopes.innermost().is_some_and(|scope| scope.merged);
-        let is_joined = |term: &Expr| matches!(term, Expr::Identifier(own) if joins && own.value.eq_ignore_ascii_case(name));
+        let is_joined = |term: &Expr| match term {
+            Expr::Identifier(own) => joins && own.value.eq_ignore_ascii_case(name),
+            _ => false,
+        };
         grouped.iter().any(|term| is_joined(term) || self.column_of(term).is_some_and(is))
     }
 

@@ -133,8 +133,7 @@ impl Session {
             return is_next;
         }
         let alone = self.may_read();
-        // In which state a statement is prepared says in which it means the same.
-        if alone && self.state.is_none() && !self.asked && matches!(group, Group::Prepare(..)) {
+        if alone && !self.asked && self.wants_state(hub.as_deref(), &group) {
             self.asked = self.ask_state(None, out);
             if self.asked && self.awaits_state() {
                 return false;
@@ -162,6 +161,18 @@ impl Session {
             self.forward(bytes, out);
         }
         self.waiting.is_none()
+    }
+
+    /// Whether a group prepares a read under a name, of which the state says in which it means the same.
+    fn wants_state(&self, hub: Option<&Hub>, group: &Group<'_>) -> bool {
+        let parse = match group {
+            Group::Prepare(parse, _) => Some(parse),
+            Group::Run(run) => run.parse.as_ref().filter(|parse| !parse.name.is_empty()),
+            Group::Simple(_) | Group::Describe(..) | Group::Other => None,
+        };
+        let (Some(hub), Some(parse), None) = (hub, parse, &self.state) else { return false };
+        let text = hub.text(parse.sql, parse.types());
+        !text.is_typed && text.refusal.is_none()
     }
 
     fn run(

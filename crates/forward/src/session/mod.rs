@@ -293,7 +293,10 @@ impl Session {
 
     /// Whether what comes next may be forwarded as a read behind others, which leave the state as it is.
     fn may_follow(&self) -> bool {
-        let reads = |expected: &Expected| matches!(expected, Expected::Group(sent) if sent.reads && sent.ended && sent.copy == Copying::No);
+        let reads = |expected: &Expected| match expected {
+            Expected::Group(sent) => sent.reads && sent.ended && sent.copy == Copying::No,
+            Expected::Begin | Expected::State { .. } => false,
+        };
         self.block == Block::None
             && self.status == b'I'
             && self.state.is_some()
