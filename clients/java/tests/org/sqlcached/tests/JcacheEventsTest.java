@@ -168,6 +168,21 @@ public class JcacheEventsTest {
         assertEquals(0, heard.events.size());
     }
 
+    /** An announcement's reading that a change of this process overtook told of the row of before, as if it were new. */
+    @Test
+    public void ownChangesAreToldOnceBesideTheirAnnouncements() throws Exception {
+        Cache<Long, String> own = cache(here, "swift");
+        listen(own);
+        for (int n = 0; n < 2_000; n++) {
+            own.put(1L, "a" + n);
+            assertEquals("CREATED 1 a" + n, heard.next());
+            own.put(1L, "b" + n);
+            assertEquals("UPDATED 1 b" + n + " was a" + n, heard.next());
+            own.remove(1L);
+            assertEquals("REMOVED 1 b" + n + " was b" + n, heard.next());
+        }
+    }
+
     @Test
     public void copiesAreDropped() throws Exception {
         Cache<Long, String> own = cache(here, "dropped");

@@ -34,14 +34,15 @@ final class Remote<K, V> implements RowListener {
         if (key == null) {
             return;
         }
-        Item item;
+        Told.Announced row;
         try {
-            item = rows.table().get(text);
+            row = told.announced(text, () -> rows.table().get(text));
         } catch (SqlcachedException why) {
             allMayHaveChanged();
             return;
         }
-        if (!told.isTold(text, Told.state(item))) {
+        Item item = row.item();
+        if (!row.isKnown()) {
             tell(key, item == null || Deadlines.isExpired(item.flags()) ? null : rows.value(text, item), cause);
         }
     }

@@ -5,7 +5,11 @@ import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.sqlcached.client.Item;
 import org.sqlcached.client.Write;
 
@@ -16,6 +20,9 @@ import org.sqlcached.client.Write;
 final class Told {
     /** Rows that are remembered. Of a row that was forgotten, a change by this process is told twice. */
     private static final int ROWS = 10_000;
+
+    /** Locks that rows share. A call waits for one of another row once in so many times. */
+    private static final int LOCKS = 64;
 
     private static final byte[] GONE = {};
 
@@ -31,8 +38,34 @@ final class Told {
         }
     };
 
+    /**
+     * A call of this process that changes a row, and the reading of a row that was announced, go one after another: beside each
+     * other, the reading could find the row of before and take it for the newer one.
+     */
+    private final Lock[] locks = Stream.generate(ReentrantLock::new).limit(LOCKS).toArray(Lock[]::new);
+
+    /** What is read of a row that was announced. */
+    record Announced(Item item, boolean isKnown) {
+    }
+
+    /** Reads a row that was announced, and says whether listeners know it. Now they do. */
+    Announced announced(String key, Supplier<Item> read) {
+        Lock lock = lock(key);
+        lock.lock();
+        try {
+            Item item = read.get();
+            return new Announced(item, isTold(key, state(item)));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private Lock lock(String key) {
+        return locks[Math.floorMod(key.hashCode(), LOCKS)];
+    }
+
     /** The state of a row; null: there is none. */
-    static byte[] state(Item item) {
+    private static byte[] state(Item item) {
         return item == null ? GONE : state(item.data(), item.flags());
     }
 
@@ -48,7 +81,7 @@ final class Told {
     }
 
     /** Whether listeners know this state. Now they do. */
-    synchronized boolean isTold(String key, byte[] state) {
+    private synchronized boolean isTold(String key, byte[] state) {
         return Arrays.equals(states.put(key, state), state);
     }
 
@@ -57,15 +90,11 @@ final class Told {
         states.put(key, state);
     }
 
-    private synchronized void forget(String key) {
-        states.remove(key);
-    }
-
     synchronized void clear() {
         states.clear();
     }
 
-    /** Writes a row. It is noted before, because the announcement may come before the answer. */
+    /** Writes a row. */
     boolean writing(Write row, BooleanSupplier work) {
         return isOn ? noting(row.key(), state(row.data(), row.flags()), work) : work.getAsBoolean();
     }
@@ -76,16 +105,16 @@ final class Told {
     }
 
     private boolean noting(String key, byte[] state, BooleanSupplier work) {
-        put(key, state);
-        boolean done = false;
+        Lock lock = lock(key);
+        lock.lock();
         try {
-            done = work.getAsBoolean();
+            boolean done = work.getAsBoolean();
+            if (done) {
+                put(key, state);
+            }
             return done;
         } finally {
-            if (!done) {
-                // Somebody else was faster: listeners know nothing of what is there now.
-                forget(key);
-            }
+            lock.unlock();
         }
     }
 }
