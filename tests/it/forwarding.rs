@@ -4,6 +4,7 @@ mod bytes;
 mod caching;
 mod checker;
 mod faults;
+mod goodbye;
 mod joining;
 mod pass_through;
 mod pipelines;

@@ -31,6 +31,8 @@ pub(crate) struct Socket {
     pub(crate) ended: bool,
     /// It failed.
     pub(crate) broken: bool,
+    /// The peer is to hear nothing more: it learns so as soon as it has taken what waits.
+    pub(crate) finished: bool,
     /// How fast the peer sends the message that it has begun.
     pub(crate) receiving: Pace,
     /// How fast the peer reads the replies that wait.
@@ -53,6 +55,7 @@ impl Socket {
             half_closed: false,
             ended: false,
             broken: false,
+            finished: false,
             receiving: Pace::default(),
             sending: Pace::default(),
         }
@@ -346,6 +349,22 @@ impl Socket {
         }
     }
 
+    /// Tells the peer that nothing more comes, behind what waits. It may still be read from.
+    pub(crate) fn finish(&mut self) {
+        self.finished = true;
+        if let Some(tls) = &mut self.tls {
+            tls.say_goodbye();
+            self.send_records();
+        }
+        self.shut_if_finished();
+    }
+
+    fn shut_if_finished(&self) {
+        if self.finished && self.output_waiting() == 0 {
+            let _gone = rustix::net::shutdown(&self.fd, Shutdown::Write);
+        }
+    }
+
     #[cold]
     fn hold(&mut self, out: &mut Vec<u8>, sent: usize, now: Tick) {
         self.sending = Pace { since: now, bytes: 0 };
@@ -376,6 +395,7 @@ impl Socket {
             self.output = Vec::new();
             self.sent = 0;
             self.sending = Pace::default();
+            self.shut_if_finished();
         } else if self.sent > self.output.len() / 2 {
             self.output.drain(..self.sent);
             self.sent = 0;

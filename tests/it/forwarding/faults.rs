@@ -131,6 +131,12 @@ fn answers_survive_kill_9_with_a_slot() {
         });
     }
     shop.settle();
+    // Changes that the source sends a second time drop answers.
+    let sent = psql(&shop.direct, "SELECT pg_current_wal_insert_lsn()");
+    until("the slot has passed the insertion", || {
+        let sql = format!("SELECT bool_and(confirmed_flush_lsn >= '{sent}') FROM pg_replication_slots");
+        psql(&shop.direct, &sql) == "t"
+    });
     let answers = || psql(&place, "SELECT count(*) FROM shop_answers");
     assert_eq!(answers(), "3");
     shop.daemon.daemon.kill();

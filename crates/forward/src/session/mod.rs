@@ -96,8 +96,6 @@ pub struct Session {
     last: &'static str,
     /// The state was asked for, for the request that is next.
     asked: bool,
-    /// The client is gone, and what it has sent is forwarded without a wait.
-    ends: bool,
 }
 
 /// What `SHOW sqlcached.last_answer` says.
@@ -214,7 +212,6 @@ impl Session {
             block: Block::None,
             last: DATABASE,
             asked: false,
-            ends: false,
         }
     }
 
@@ -259,11 +256,16 @@ impl Session {
         self.client_sent(&[], hands, out);
     }
 
-    /// The client sends nothing more: what it has sent whole goes to the source at once.
-    pub fn client_ended(&mut self, hands: &mut Hands<'_>, out: &mut Out<'_>) {
-        self.ends = true;
-        self.waiting = None;
-        self.client_sent(&[], hands, out);
+    /// Whether nothing more comes for the source if the client sends nothing more: no request waits here for what is
+    /// still to come.
+    pub fn has_sent_all(&self) -> bool {
+        let goes_on = self.expected.is_empty() || !self.is_answered_soon();
+        self.waiting.is_none() && (self.input.is_empty() || goes_on)
+    }
+
+    /// Whether the source has got whole messages, so that a further one may follow.
+    pub fn is_between_messages(&self) -> bool {
+        self.through == 0 && !self.raw
     }
 
     /// Bytes that it holds of messages that have not come whole.
@@ -305,7 +307,7 @@ impl Session {
 
     /// Whether the state is asked for: it comes soon, and says what may be done with what follows.
     fn awaits_state(&self) -> bool {
-        !self.ends && self.expected.iter().any(|expected| matches!(expected, Expected::State { .. }))
+        self.expected.iter().any(|expected| matches!(expected, Expected::State { .. }))
     }
 
     /// Whether all that is expected of the source comes without more of the client.

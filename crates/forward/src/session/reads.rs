@@ -177,7 +177,7 @@ impl Session {
         let any = hands.answers.find(&hub.answers, id, out.client);
         if !any || !is_fresh {
             out.client.truncate(before);
-            let may_wait = any && freshness == Freshness::Checked && !self.ends;
+            let may_wait = any && freshness == Freshness::Checked;
             return if may_wait { self.wait(hub, asked.waited, hands) } else { Found::Nothing };
         }
         if run.is_some_and(|run| run.closed) {
@@ -229,7 +229,7 @@ impl Session {
         asked: &Asked<'_>,
         hands: &Hands<'_>,
     ) -> Found {
-        let patience = if asked.waited.is_none() && !self.ends { statement.patience() } else { None };
+        let patience = if asked.waited.is_none() { statement.patience() } else { None };
         // Its own time at the source begins when it is sent there.
         let within = |patience: Duration| match state.timeout_ms() {
             Some(time) => patience.min(Duration::from_millis(time / 2)),

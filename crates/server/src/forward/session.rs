@@ -53,11 +53,13 @@ pub(crate) struct Forwarded {
     early: Vec<u8>,
     /// Bytes of this session in the sum of all.
     accounted: usize,
-    /// What each side waits for.
-    pub(super) interests: [epoll::EventFlags; 2],
+    /// What each side waits for; none: nothing more, and no event of it is heard.
+    pub(super) interests: [Option<epoll::EventFlags>; 2],
     /// How a request to cancel names it at its source, and one that waits until what its client has sent is forwarded.
     target: Arc<Target>,
     cancel: Option<Arc<Target>>,
+    /// An answer came for a client that is gone. The source, too, goes on with such a one's requests until then.
+    is_unheard: bool,
     /// When something came last.
     active: Tick,
     /// It is in its worker's list of those that wait.
@@ -73,7 +75,7 @@ impl Forwarded {
         early: Vec<u8>,
         now: Tick,
     ) -> Self {
-        let interests = [epoll::EventFlags::empty(); 2];
+        let interests = [Some(epoll::EventFlags::empty()); 2];
         Self {
             client,
             source,
@@ -88,6 +90,7 @@ impl Forwarded {
             interests,
             target,
             cancel: None,
+            is_unheard: false,
             active: now,
             listed: false,
         }
@@ -123,20 +126,24 @@ impl Forwarded {
                 break;
             }
         }
-        if self.client.ended {
-            self.pass_last(bench);
-        }
         self.goes_on()
     }
 
-    /// The client is gone: what it has sent whole before goes to the source, as if it were there.
-    fn pass_last(&mut self, bench: &mut Bench<'_>) {
-        let Bench { answers, to_client, to_source, waker, .. } = bench;
-        let (now, now_us) = answers.now();
-        let mut hands = Hands { answers, now_us, waker };
-        self.session.client_ended(&mut hands, &mut Out { client: to_client, source: to_source });
-        self.source.deliver(to_source, now);
-        to_client.clear();
+    /// The other end of a side is gone, also for what it would still be sent.
+    pub(super) fn hung_up(&mut self, side: Side) {
+        // What it has sent before is still read.
+        if side == Side::Client && self.client.ended {
+            self.client.broken = true;
+        }
+    }
+
+    /// The client sends nothing more. When the source was sent all that it had sent before, the source learns that.
+    /// As for a client of its own, it answers the rest, and ends the session.
+    fn end_source(&mut self) {
+        let is_over = self.client.ended || self.client.broken;
+        if is_over && !self.source.finished && self.session.has_sent_all() {
+            self.source.finish();
+        }
     }
 
     /// Whether bytes of a side may be read: the other one takes what it is sent.
@@ -158,6 +165,7 @@ impl Forwarded {
             Side::Client => self.session.client_sent(bytes, &mut hands, &mut out),
             Side::Source => self.session.source_sent(bytes, &mut hands, &mut out),
         }
+        self.is_unheard |= self.client.broken && !to_client.is_empty();
         let mut written = 0;
         if !to_source.is_empty() {
             written += self.source.deliver(to_source, now);
@@ -204,17 +212,21 @@ impl Forwarded {
 
     /// Whether there is still something to do.
     fn goes_on(&mut self) -> bool {
+        self.end_source();
         let waiting = self.client.output_memory() + self.source.output_memory() + self.session.held();
         let before = std::mem::replace(&mut self.accounted, waiting);
         let within_memory = before == waiting || self.shared.account(before, waiting);
         // What the source has said last still goes to the client.
         let is_over = self.source.ended && self.client.output_waiting() == 0;
-        within_memory && !is_over && !self.client.ended && !self.client.broken && !self.source.broken
+        within_memory && !is_over && !self.is_unheard && !self.source.broken
     }
 
-    /// What it waits for from now on, of each side.
-    pub(super) fn interest(&self, side: Side) -> epoll::EventFlags {
+    /// What it waits for from now on, of each side; none: it is over with that side.
+    pub(super) fn interest(&self, side: Side) -> Option<epoll::EventFlags> {
         let own = if side == Side::Client { &self.client } else { &self.source };
+        if own.broken || (side == Side::Source && own.ended) {
+            return None;
+        }
         let mut flags = epoll::EventFlags::empty();
         if self.may_read(side) {
             flags |= epoll::EventFlags::IN;
@@ -222,7 +234,7 @@ impl Forwarded {
         if own.output_waiting() > 0 {
             flags |= epoll::EventFlags::OUT;
         }
-        flags
+        Some(flags)
     }
 
     /// Whether decrypted bytes wait that no event announces.
@@ -253,8 +265,9 @@ impl AsFd for Forwarded {
 impl Drop for Forwarded {
     fn drop(&mut self) {
         // The source hears that nobody is there any more.
-        let mut goodbye = b"X\0\0\0\x04".to_vec();
-        self.source.deliver(&mut goodbye, self.active);
+        if self.session.is_between_messages() && !self.source.finished {
+            self.source.deliver(&mut b"X\0\0\0\x04".to_vec(), self.active);
+        }
         self.cancels.forget(self.key.process);
         self.shared.account(self.accounted, 0);
     }

@@ -22,6 +22,9 @@ use crate::pace::ticks;
 /// The token of the mailbox.
 const MAIL: u64 = u64::MAX;
 
+/// Nothing can be sent any more, whatever is asked for.
+const HUNG_UP: epoll::EventFlags = epoll::EventFlags::HUP.union(epoll::EventFlags::ERR);
+
 /// What is added to an event counter, in the processor's order, which is this one on x86-64 and aarch64.
 const ONE: &[u8; 8] = &1_u64.to_le_bytes();
 
@@ -127,7 +130,10 @@ impl Worker {
                         self.take_mail();
                         self.take_cancels();
                     }
-                    token => self.serve(token),
+                    token => {
+                        let flags = event.flags;
+                        self.serve(token, flags.intersects(HUNG_UP));
+                    }
                 }
             }
             self.look_again();
@@ -189,10 +195,13 @@ impl Worker {
         }
     }
 
-    fn serve(&mut self, token: u64) {
+    fn serve(&mut self, token: u64, hung_up: bool) {
         let Ok(token) = usize::try_from(token) else { return };
         let side = if token.is_multiple_of(2) { Side::Client } else { Side::Source };
         self.with(token / 2, |session, bench| {
+            if hung_up {
+                session.hung_up(side);
+            }
             let mut goes_on = session.turn(side, bench);
             while goes_on && (session.has_more(Side::Client) || session.has_more(Side::Source)) {
                 goes_on = session.turn(Side::Client, bench) && session.turn(Side::Source, bench);
@@ -263,7 +272,11 @@ impl Worker {
             }
             session.interests[at] = wanted;
             let socket = if side == Side::Client { &session.client } else { &session.source };
-            if epoll::modify(&self.epoll, socket, token_of(place, side), wanted).is_err() {
+            let changed = match wanted {
+                Some(wanted) => epoll::modify(&self.epoll, socket, token_of(place, side), wanted),
+                None => epoll::delete(&self.epoll, socket),
+            };
+            if changed.is_err() {
                 return false;
             }
         }

@@ -1,0 +1,85 @@
+//! What a client sends right before it goes reaches the database, as without a cache in front of it.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use super::Shop;
+use super::caching::WARES;
+use crate::drivers::place::Place;
+use crate::sources::{psql, until};
+
+/// How a client goes.
+#[derive(Clone, Copy, Debug)]
+enum Going {
+    /// It says that it sends nothing more, and reads on.
+    HalfClosed,
+    /// It has read all answers, and closes.
+    Closed,
+    /// It closes with answers that it has not read: its system tells the other side that the connection is broken.
+    Unread,
+}
+
+/// Clients of each kind.
+const CLIENTS: usize = 20;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn message(kind: &[u8], body: &str) -> Vec<u8> {
+    let len = u32::try_from(4 + body.len() + 1).unwrap().to_be_bytes();
+    [kind, &len, body.as_bytes(), b"\0"].concat()
+}
+
+/// Logs in, and returns when the last message of it is here: read, or to be read.
+fn connect(place: &Place, reads: bool) -> TcpStream {
+    let mut client = TcpStream::connect(("127.0.0.1", place.port)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let version = "\0\u{3}\0\0";
+    let login = format!("{version}user\0{}\0database\0{}\0", place.user, place.database);
+    client.write_all(&message(b"", &login)).unwrap();
+    let ready = [b'Z', 0, 0, 0, 5, b'I'];
+    let mut come = vec![0; 65_536];
+    until("it is logged in", || {
+        let count = client.peek(&mut come).unwrap();
+        come[..count].ends_with(&ready)
+    });
+    if reads {
+        let count = client.read(&mut come).unwrap();
+        assert!(come[..count].ends_with(&ready));
+    }
+    client
+}
+
+fn go(mut client: TcpStream, going: Going, requests: &[u8]) {
+    client.write_all(requests).unwrap();
+    if matches!(going, Going::HalfClosed) {
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).unwrap();
+        assert!(!answers.is_empty());
+    }
+}
+
+/// What was sent behind a request that waited, for the session's state or for another session's answer, was lost.
+#[test]
+fn what_is_sent_last_arrives() {
+    let shop = Shop::cached(WARES);
+    psql(&shop.direct, "CREATE TABLE last (client TEXT)");
+    for going in [Going::HalfClosed, Going::Closed, Going::Unread] {
+        for (side, place) in [("direct", &shop.direct), ("through", &shop.through)] {
+            let name = format!("{going:?} {side}");
+            for number in 0..CLIENTS {
+                let client = connect(place, !matches!(going, Going::Unread));
+                let read = message(b"Q", &format!("SELECT count(*) FROM ware WHERE id > {number}"));
+                let write = message(b"Q", &format!("INSERT INTO last VALUES ('{name}')"));
+                // The answer to a read would break the connection in front of the write, if nobody reads it.
+                let read = if matches!(going, Going::Unread) { Vec::new() } else { read };
+                go(client, going, &[&read[..], &write, b"X\0\0\0\x04"].concat());
+            }
+            let sql = format!("SELECT count(*) FROM last WHERE client = '{name}'");
+            until(&format!("all of {name} are there: {}", psql(&shop.direct, &sql)), || {
+                psql(&shop.direct, &sql) == CLIENTS.to_string()
+            });
+        }
+    }
+}
