@@ -2,10 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use super::Shop;
 use super::caching::WARES;
+use super::joining::{locked, working};
+use super::talk::Talk;
 use crate::drivers::place::Place;
 use crate::sources::{psql, until};
 
@@ -81,5 +84,36 @@ fn what_is_sent_last_arrives() {
                 psql(&shop.direct, &sql) == CLIENTS.to_string()
             });
         }
+    }
+}
+
+/// The same, where the request in front waits for another session's answer.
+#[test]
+fn what_is_sent_behind_a_wait_arrives() {
+    let shop = Shop::cached(WARES);
+    psql(&shop.direct, "CREATE TABLE last (client TEXT)");
+    let slow = "SELECT count(*) FROM ware a, ware b, ware c WHERE a.id + b.id > c.id";
+    let talk = Talk::with(&shop.through);
+    until("it is kept", || {
+        talk.must(slow);
+        shop.count("kept", slow) > 0
+    });
+    for going in [Going::HalfClosed, Going::Closed] {
+        psql(&shop.direct, "UPDATE ware SET ratio = ratio + 1");
+        shop.settle();
+        let lock = locked(&shop);
+        thread::scope(|scope| {
+            let first = scope.spawn(|| talk.simple(slow));
+            until("the first waits for the lock", || working(&shop) == "1");
+            let client = connect(&shop.through, true);
+            let write = message(b"Q", &format!("INSERT INTO last VALUES ('{going:?}')"));
+            let requests = [&message(b"Q", slow)[..], &write, b"X\0\0\0\x04"].concat();
+            let other = scope.spawn(move || go(client, going, &requests));
+            lock.must("COMMIT");
+            first.join().unwrap().unwrap();
+            other.join().unwrap();
+        });
+        let sql = format!("SELECT count(*) FROM last WHERE client = '{going:?}'");
+        until(&format!("what {going:?} has sent is there"), || psql(&shop.direct, &sql) == "1");
     }
 }

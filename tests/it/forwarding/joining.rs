@@ -30,7 +30,7 @@ fn ask(shop: &Shop, number: i32) -> Answer {
 }
 
 /// How many sessions the database works for, or has wait for a lock.
-fn working(shop: &Shop) -> String {
+pub(super) fn working(shop: &Shop) -> String {
     psql(
         &shop.direct,
         "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND starts_with(query, 'SELECT count(*) FROM ware')",
@@ -38,7 +38,7 @@ fn working(shop: &Shop) -> String {
 }
 
 /// Has the database take a lock that no read passes until this ends.
-fn locked(shop: &Shop) -> Talk {
+pub(super) fn locked(shop: &Shop) -> Talk {
     let lock = Talk::with(&shop.direct);
     lock.must("BEGIN");
     lock.must("LOCK TABLE ware IN ACCESS EXCLUSIVE MODE");
