@@ -10,6 +10,7 @@ use store::definition::SqlType;
 
 use super::equals::keyed;
 use super::numeric::Numbers;
+use super::nulls::Sorted;
 use super::out::{Form, Out, call};
 use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
 use super::types::{Told, common, is_text};
@@ -279,7 +280,7 @@ impl<'a> Translator<'a, '_> {
         for clause in clauses {
             let FunctionArgumentClause::OrderBy(terms) = clause else { return Err(Stop::Unknown) };
             self.pass_words(&["ORDER", "BY"], &mut out);
-            out.push(self.terms(terms, &[])?.0);
+            out.push(self.terms(terms, &[], Sorted::Results)?.0);
         }
         Ok(out)
     }
@@ -473,7 +474,7 @@ impl<'a> Translator<'a, '_> {
         }
         if !window.order_by.is_empty() {
             self.pass_words(&["ORDER", "BY"], out);
-            out.push(self.terms(&window.order_by, &[])?.0);
+            out.push(self.terms(&window.order_by, &[], Sorted::Results)?.0);
         }
         while !self.next_is_sign(0, ")") && self.peek().is_some() {
             self.pass(out);

@@ -10,7 +10,7 @@ use sqltext::token::{Kind, quoted_name};
 use super::equals::collated;
 use super::out::Out;
 use super::scope::Column;
-use super::{Item, Step, Stop, Translator};
+use super::{Item, Step, Stop, Translator, nulls};
 
 /// What the rows are called in the new text; a name that nobody gives a table.
 const ROWS: &str = "\"rows of distinct on\"";
@@ -106,10 +106,8 @@ impl<'a> Translator<'a, '_> {
                 text.push(' ');
                 text.push_str(word.text);
             }
-            // Which row is the first depends on where the NULLs are: here they are where PostgreSQL has them.
             if options.nulls_first.is_none() {
-                let is_descending = matches!(options.sort, Some(OrderBySort::Desc));
-                text.push_str(if is_descending { " NULLS FIRST" } else { " NULLS LAST" });
+                text.push_str(nulls::words(matches!(options.sort, Some(OrderBySort::Desc))));
             }
         }
         Ok(text)

@@ -5,6 +5,7 @@ use sqltext::ast::{DuplicateTreatment, Function, FunctionArgumentClause, Functio
 use store::definition::SqlType;
 
 use super::calls::expression_of;
+use super::nulls::Sorted;
 use super::out::{Out, call};
 use super::types::is_text;
 use super::{Step, Stop, Translator};
@@ -43,7 +44,7 @@ impl<'a> Translator<'a, '_> {
             [FunctionArgumentClause::OrderBy(terms)] => {
                 self.keyword("ORDER")?;
                 self.keyword("BY")?;
-                order.push(self.terms(terms, &[])?.0);
+                order.push(self.terms(terms, &[], Sorted::Results)?.0);
             }
             _ => return Err(Stop::Unknown),
         }

@@ -176,7 +176,7 @@ impl Translator<'_, '_> {
     }
 
     /// The table of the query that a column is of. None: no single one.
-    fn owner(&self, table: Option<&str>, name: &str) -> Option<&Relation> {
+    pub(super) fn owner(&self, table: Option<&str>, name: &str) -> Option<&Relation> {
         let scope = self.scopes.innermost()?;
         let has = |relation: &&Relation| {
             table.is_none_or(|table| relation.name.eq_ignore_ascii_case(table))
@@ -187,7 +187,7 @@ impl Translator<'_, '_> {
         owners.next().filter(|_| owners.next().is_none())
     }
 
-    fn column_of<'e>(&self, expr: &'e Expr) -> Option<(&Relation, &'e str)> {
+    pub(super) fn column_of<'e>(&self, expr: &'e Expr) -> Option<(&Relation, &'e str)> {
         let (table, name) = match bare(expr) {
             Expr::Identifier(name) => (None, &name.value),
             Expr::CompoundIdentifier(parts) => match &parts[..] {

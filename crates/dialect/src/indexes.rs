@@ -80,6 +80,8 @@ pub(super) struct Hidden {
     exchanged: Option<Vec<Word>>,
     /// It says whether the row is in a partial index.
     predicate: bool,
+    /// The column that says where it is NULL.
+    pub(super) absence: Option<String>,
 }
 
 impl Hidden {
@@ -191,6 +193,7 @@ impl<'a> Translator<'a, '_> {
                     exchanged: mirrored(&wanted),
                     wanted,
                     predicate,
+                    absence: self.absence_in(relation, at),
                 });
             }
         }
@@ -228,6 +231,12 @@ impl<'a> Translator<'a, '_> {
             Some(hidden) => out.instead(&hidden.column),
             None => out,
         }
+    }
+
+    /// The hidden column that stands for an expression.
+    pub(super) fn hidden_of(&self, out: &Out<'_>) -> Option<&Hidden> {
+        let text = out.text();
+        self.hidden.iter().find(|hidden| hidden.column == text.trim())
     }
 
     /// A condition, with the predicates that it implies of partial indexes.

@@ -52,6 +52,7 @@ pub mod lowered;
 mod merge;
 mod moments;
 mod names;
+mod nulls;
 mod numeric;
 mod objects;
 mod operand;

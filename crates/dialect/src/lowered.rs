@@ -182,8 +182,8 @@ pub struct Order {
     pub by: Node,
     /// `DESC`
     pub descending: bool,
-    /// It says where NULL comes.
-    pub nulls: bool,
+    /// NULL comes before all values, and not behind them.
+    pub nulls_first: bool,
 }
 
 /// A statement that writes rows of a table.

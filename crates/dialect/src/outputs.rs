@@ -33,6 +33,19 @@ impl Output<'_> {
         outputs.iter().find(|output| output.label.eq_ignore_ascii_case(name))?.place
     }
 
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.label.eq_ignore_ascii_case(name)
+    }
+
+    pub(super) fn place(&self) -> Option<usize> {
+        self.place
+    }
+
+    /// What it is.
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// A column that a star stands for.
     pub(super) fn of_star(column: &StarColumn, from: usize) -> Self {
         let (label, out) = (column.name.clone(), Out::made(column.text.clone(), from).of_type(column.ty));

@@ -48,6 +48,8 @@ pub(super) struct Scope {
     pub(super) all_optional: bool,
     /// What `*` stands for, where that is known and `merged`.
     pub(super) star: Option<Vec<StarColumn>>,
+    /// Columns that `WHERE` leaves no NULL of, by the names of their tables.
+    pub(super) present: Vec<(String, String)>,
 }
 
 impl Relation {

@@ -100,6 +100,7 @@ impl<'a> Translator<'a, '_> {
         let mut condition = None;
         if let Some(selection) = &select.selection {
             self.pass_word("WHERE", &mut out)?;
+            self.note_present(selection);
             let mut selection = self.condition_by_index(selection, None)?;
             condition = Some(selection.take_node());
             out.push(selection);

@@ -8,12 +8,12 @@ use sqltext::ast::{
 use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
-use super::clauses::ORDER_WORDS;
 use super::numeric::Digits;
 use super::out::{Form, Out};
 use super::outputs::Output;
 use super::scope::{Relation, Source};
 use super::types::Told;
+use super::nulls::{Nulls, Sorted};
 use super::{Item, Made, Plain, Step, Stop, Translator, numeric};
 use crate::lowered::{self, Indexed, Named, Node, Order, Piece, Resolve, Rows, Select, Verb, Write};
 use pgcatalog::system::is_reserved;
@@ -214,7 +214,7 @@ impl<'a> Translator<'a, '_> {
         if !order.is_empty() {
             self.take_words(&["ORDER", "BY"]);
             self.begin_clause(None);
-            rows.order = Some(self.terms(order, &[])?.0.sql());
+            rows.order = Some(self.terms(order, &[], Sorted::Rows)?.0.sql());
             self.end_clause();
         }
         if let Some((limit, second)) = limit {
@@ -265,14 +265,15 @@ impl<'a> Translator<'a, '_> {
             out.push(self.body(&query.body, common)?);
             if let Some(order) = &query.order_by {
                 // That of several queries is of what they give.
-                let outputs = if matches!(&*query.body, SetExpr::Select(_)) {
-                    self.begin_clause(None);
-                    std::mem::take(&mut self.outputs)
-                } else {
+                let sorted = Sorted::of(&query.body);
+                let outputs = if sorted == Sorted::Arms {
                     let items = self.queries.last().and_then(Option::as_deref);
                     Self::outputs_of_arms(items.unwrap_or_default())
+                } else {
+                    self.begin_clause(None);
+                    std::mem::take(&mut self.outputs)
                 };
-                out.push(self.order(order, &outputs)?);
+                out.push(self.order(order, &outputs, sorted)?);
                 self.end_clause();
             }
         }
@@ -393,11 +394,11 @@ impl<'a> Translator<'a, '_> {
         Ok(nodes)
     }
 
-    fn order(&mut self, order: &OrderBy, outputs: &[Output<'a>]) -> Step<Out<'a>> {
+    fn order(&mut self, order: &OrderBy, outputs: &[Output<'a>], sorted: Sorted) -> Step<Out<'a>> {
         let OrderByKind::Expressions(terms) = &order.kind else { return Err(Stop::Unknown) };
         let mut out = Out::default();
         self.pass_words(&["ORDER", "BY"], &mut out);
-        let (terms, nodes) = self.terms(terms, outputs)?;
+        let (terms, nodes) = self.terms(terms, outputs, sorted)?;
         if let Plain::Found(select) = &mut self.select
             && self.queries.len() == 1
         {
@@ -412,6 +413,7 @@ impl<'a> Translator<'a, '_> {
         &mut self,
         terms: &[OrderByExpr],
         outputs: &[Output<'a>],
+        sorted: Sorted,
     ) -> Step<(Out<'a>, Vec<Order>)> {
         let mut out = Out::default();
         let mut nodes = Vec::with_capacity(terms.len());
@@ -421,11 +423,20 @@ impl<'a> Translator<'a, '_> {
             }
             let by = self.order_term(term, outputs)?;
             let mut by = self.sort_key(by);
-            let (descending, nulls) =
-                (matches!(term.options.sort, Some(OrderBySort::Desc)), term.options.nulls_first.is_some());
-            nodes.push(Order { by: by.take_node(), descending, nulls });
+            let descending = matches!(term.options.sort, Some(OrderBySort::Desc));
+            let nulls_first = term.options.nulls_first.unwrap_or(descending);
+            nodes.push(Order { by: by.take_node(), descending, nulls_first });
+            let nulls = self.nulls_of(term, outputs, sorted, &by);
+            if let Nulls::By(absence) = &nulls {
+                out.push_str(absence);
+            }
             out.push(by);
-            self.pass_words(ORDER_WORDS, &mut out);
+            self.pass_words(&["ASC", "DESC"], &mut out);
+            self.take_words(&["NULLS", "FIRST"]);
+            self.take_words(&["NULLS", "LAST"]);
+            if let Nulls::Said(words) = nulls {
+                out.push_str(words);
+            }
         }
         Ok((out, nodes))
     }

@@ -2,13 +2,15 @@
 
 use sqltext::token::quoted_name;
 use store::Table;
-use store::definition::{Collation, ColumnDef, ColumnKind, SqlType};
+use store::definition::{Collation, ColumnDef, ColumnKind, IndexDef, SqlType, TableDef};
 
 /// Where a column's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The table's column at this position.
     Stored(usize),
+    /// Whether the table's column at this position is NULL: 1 or 0.
+    Absent(usize),
     /// The row's head.
     Head(Head),
 }
@@ -127,6 +129,12 @@ impl Shown {
         format!("{name} {affinity}{hidden}{not_null} COLLATE {collation}")
     }
 
+    fn absent(at: usize) -> Self {
+        let (name, column) = (name_of_absence(at), Column::Absent(at));
+        let (affinity, collation) = ("INTEGER", Collation::Binary);
+        Self { name, column, hidden: true, affinity, collation, not_null: true }
+    }
+
     fn head(name: &str, head: Head, hidden: bool) -> Self {
         let affinity = match head {
             Head::List | Head::Pick => "",
@@ -163,6 +171,7 @@ impl Shape {
         columns.extend(HIDDEN.iter().map(|(name, head, _)| Shown::head(name, *head, true)));
         let made = def.columns.iter().enumerate().filter(|(_, column)| column.hidden && !column.pending);
         columns.extend(made.map(|(at, column)| Shown::stored(at, column)));
+        columns.extend((0..def.columns.len()).filter(|&at| has_absence(def, at)).map(Shown::absent));
         Self { columns, visible }
     }
 
@@ -185,6 +194,29 @@ impl Shape {
     pub fn named(&self, name: &str) -> Option<&Shown> {
         self.columns.iter().find(|shown| shown.name.eq_ignore_ascii_case(name))
     }
+}
+
+/// The beginning of the names of columns that say where others are NULL. A name with a space is nobody's by accident.
+const ABSENCE: &str = "_null ";
+
+/// Whether a table has a hidden column that says where this one is NULL.
+///
+/// SQLite has NULL before all values and PostgreSQL behind them, and SQLite never asks a virtual table for PostgreSQL's
+/// order. So a statement asks for the order of two columns, this one first, which an index can give.
+pub fn has_absence(def: &TableDef, column: usize) -> bool {
+    let of = |index: &IndexDef| index.elements.is_none() && index.columns.contains(&column);
+    def.may_be_null(column) && !def.columns[column].pending && def.indexes.iter().any(of)
+}
+
+/// The name of the column that says where this one is NULL.
+pub fn name_of_absence(column: usize) -> String {
+    format!("{ABSENCE}{column}")
+}
+
+/// The column of which a column of this name says where it is NULL.
+pub fn column_of_absence(name: &str) -> Option<usize> {
+    let (head, number) = name.split_at_checked(ABSENCE.len())?;
+    number.parse().ok().filter(|_| head.eq_ignore_ascii_case(ABSENCE))
 }
 
 /// The type of a table's column as clients see it.

@@ -20,7 +20,7 @@ use store::{Catalog, Table};
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::governed::Governed;
-use crate::table::{ColumnRead, HIDDEN, Head};
+use crate::table::{ColumnRead, HIDDEN, Head, column_of_absence};
 use crate::text::token::{Kind, Token, Tokens, quoted_name, text_of};
 
 /// See the module.
@@ -452,6 +452,9 @@ fn told_by(def: &TableDef, name: &str) -> Option<Vec<Box<str>>> {
     let names_of =
         |columns: &[usize]| columns.iter().map(|&at| def.columns[at].name.as_str().into()).collect();
     if let Some(at) = def.column_index(name) {
+        return Some(names_of(&[at]));
+    }
+    if let Some(at) = column_of_absence(name).filter(|&at| at < def.columns.len() && !def.columns[at].hidden) {
         return Some(names_of(&[at]));
     }
     // What is neither is an index's expression, which may read anything of the row.

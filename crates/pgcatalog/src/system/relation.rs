@@ -58,7 +58,7 @@ pub(super) fn columns_of(table: &Table) -> Vec<ColumnFacts<'_>> {
     let shape = Shape::of(table);
     let facts = |shown: &crate::shape::Shown| match shown.column {
         Column::Stored(at) => column_at(table, at),
-        Column::Head(_) => None,
+        Column::Head(_) | Column::Absent(_) => None,
     };
     let head = |shown: &crate::shape::Shown| ColumnFacts {
         name: shown.name.clone(),

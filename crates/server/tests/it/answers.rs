@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("mixed.txt", include_str!("answers/mixed.txt")),
     ("moments.txt", include_str!("answers/moments.txt")),
     ("names.txt", include_str!("answers/names.txt")),
+    ("nulls.txt", include_str!("answers/nulls.txt")),
     ("numbers.txt", include_str!("answers/numbers.txt")),
     ("objects.txt", include_str!("answers/objects.txt")),
     ("optional.txt", include_str!("answers/optional.txt")),

@@ -412,6 +412,27 @@ fn what_was_prepared_before() {
     assert_eq!(refusal(&said), Some("42501"));
 }
 
+/// The hidden column that says where another one is NULL is told to those who may read that one.
+#[test]
+fn where_a_column_is_null_is_part_of_it() {
+    let daemon = guarded("CREATE USER reader;");
+    let (mut chief, mut reader) = (sql(&daemon, "chief"), sql(&daemon, "reader"));
+    done(
+        &mut chief,
+        &[
+            "CREATE TABLE q (k INT PRIMARY KEY, a INT, b INT)",
+            "CREATE INDEX q_a ON q (a)",
+            "CREATE INDEX q_b ON q (b)",
+            "INSERT INTO q VALUES (1, 2, NULL)",
+            "GRANT SELECT (k, a) ON q TO reader",
+        ],
+    );
+    done(&mut reader, &["SELECT k FROM q ORDER BY a", "SELECT \"_null 1\" FROM q"]);
+    for statement in ["SELECT k FROM q ORDER BY b", "SELECT \"_null 2\" FROM q", "SELECT k FROM q WHERE \"_null 2\" = 1"] {
+        assert_eq!(refusal(&reader.ask(statement)), Some("42501"), "{statement}");
+    }
+}
+
 /// Views read with the rights of their owners, and what stands under them is no way around.
 #[test]
 fn views_have_the_rights_of_their_owners() {

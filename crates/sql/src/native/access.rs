@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
-use store::{ElementsOf, Index, IndexScan, ReadError, RowBuf, Table, View};
+use store::{ElementsOf, Index, IndexScan, KeyBounds, ReadError, RowBuf, Table, View};
 
 use super::expr::Beyond;
 use super::scope::Row;
 use super::values::{CONDITIONS_MAX, with_values};
 use crate::core::Core;
 use crate::error::SqlError;
-use crate::table::{Asked, KeyList, Lead, is_plain, keys_with};
+use crate::table::{Asked, KeyList, Lead, Nulls, is_plain, keys_with};
 use crate::write::Operand;
 
 /// Rows between two looks at the deadline.
@@ -69,6 +69,7 @@ pub(super) struct Access {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Range {
     pub(super) reverse: bool,
+    pub(super) nulls: Nulls,
     pub(super) wanted: Option<usize>,
 }
 
@@ -148,14 +149,22 @@ impl<'c> Walk<'c> {
                 }
             }
             Way::Index(index) => {
-                let rows = view.equal(table, &table.indexes()[index], values, range.reverse);
-                let mut rows = match range.wanted {
-                    Some(wanted) => rows.expecting(wanted),
-                    None => rows,
-                };
-                while rows.next(view, row)? {
-                    self.pass()?;
-                    take(self, (table, row), Some(&rows))?;
+                let index = &table.indexes()[index];
+                // What is walked as it is has one part.
+                let [first, second] = parts(index, values, range.nulls);
+                for bounds in std::iter::once(first).chain(second.map(Some)) {
+                    let rows = match bounds {
+                        None => view.equal(table, index, values, range.reverse),
+                        Some(bounds) => view.range(table, index, &bounds, range.reverse),
+                    };
+                    let mut rows = match range.wanted {
+                        Some(wanted) => rows.expecting(wanted),
+                        None => rows,
+                    };
+                    while rows.next(view, row)? {
+                        self.pass()?;
+                        take(self, (table, row), Some(&rows))?;
+                    }
                 }
             }
             Way::Elements(of) => {
@@ -175,6 +184,15 @@ impl<'c> Walk<'c> {
         }
         Ok(())
     }
+}
+
+/// The parts of an index behind equal columns, in the order in which they are walked; `None`: all of it.
+fn parts(index: &Index, equal: &[ValueRef<'_>], nulls: Nulls) -> [Option<KeyBounds>; 2] {
+    if nulls == Nulls::AsIndexed {
+        return [None, None];
+    }
+    let equal: Vec<Value> = equal.iter().copied().map(ValueRef::to_owned).collect();
+    nulls.parts(index, &equal).map_or([None, None], |parts| parts.map(Some))
 }
 
 /// The rows of these keys.

@@ -17,6 +17,7 @@ use crate::core::Core;
 use crate::describe::ColumnDescription;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::SqlError;
+use crate::table::Nulls;
 use crate::write::Operand;
 
 /// Columns whose values are gathered on the stack; of more they lie on the heap.
@@ -48,6 +49,7 @@ pub(super) enum Output {
 pub(super) struct Extent {
     /// From the end of the index to its beginning.
     pub(super) reverse: bool,
+    pub(super) nulls: Nulls,
     pub(super) limit: Option<Operand>,
     pub(super) offset: Option<Operand>,
 }
@@ -93,7 +95,7 @@ impl Query {
     ) -> Result<Ran<'c>, SqlError> {
         let Some(extent) = self.extent.of(parameters) else { return Ok(Ran::Left(None)) };
         let mut view = core.view().of_query();
-        let Self { source, filter, output, columns, extent: Extent { reverse, .. } } = self;
+        let Self { source, filter, output, columns, extent: Extent { reverse, nulls, .. } } = self;
         let columns = columns.as_deref().or(described).unwrap_or_default();
         let mut walk = Walk::new(core, &view, parameters);
         let result = if source.is_long_way(&view, parameters) {
@@ -102,7 +104,7 @@ impl Query {
             match output {
                 Output::Columns(places) => {
                     let given = Giver { places, columns, out, rows: 0 };
-                    given.give(source, &mut walk, *reverse, extent)
+                    given.give(source, &mut walk, (*reverse, *nulls), extent)
                 }
                 Output::Groups(grouping) => {
                     group(source, &mut walk, filter.as_ref(), grouping).and_then(|groups| {
@@ -189,14 +191,14 @@ impl Giver<'_, '_> {
         mut self,
         source: &mut Source,
         walk: &mut Walk<'_>,
-        reverse: bool,
+        (reverse, nulls): (bool, Nulls),
         (skip, most): (u64, u64),
     ) -> Result<u64, Stop> {
         let wanted = usize::try_from(skip.saturating_add(most)).unwrap_or(usize::MAX);
         let mut passed = 0;
         let result = match most {
             0 => Ok(()),
-            _ => source.each(walk, Range { reverse, wanted: Some(wanted) }, &mut |given| {
+            _ => source.each(walk, Range { reverse, nulls, wanted: Some(wanted) }, &mut |given| {
                 passed += 1;
                 if passed > skip {
                     self.row(given)?;

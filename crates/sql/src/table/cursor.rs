@@ -17,7 +17,7 @@ use super::coerce::{Sought, sought};
 use super::elements::{Lead, keys_with};
 use super::identity::Identity;
 use super::keys::{KeyList, is_plain};
-use super::plan::{ElementsPlan, Equal, IndexPlan, KeyPlan, Next, Plan, ends};
+use super::plan::{ElementsPlan, Equal, IndexPlan, KeyPlan, Next, Nulls, Plan, ends};
 use super::{ListRow, TableModule};
 use crate::facts::row_number;
 
@@ -161,7 +161,13 @@ impl TableCursor {
         let bounds: VecDeque<KeyBounds> = if plan.equal.len() < index.def().columns.len() {
             let at_next = plan.equal.len();
             let next = Next { kind: kind(at_next), descending: index.def().is_descending(at_next) };
-            prefixes.iter().filter_map(|prefix| ends(next, plan, prefix, &at)).collect()
+            // Within ends there is no NULL.
+            let has_null = plan.lower.is_none() && plan.upper.is_none() && plan.like.is_none();
+            let parts = |prefix: &Vec<Value>| plan.nulls.parts(index, prefix);
+            match prefixes.first().filter(|_| has_null).and_then(parts) {
+                Some(parts) => parts.into(),
+                None => prefixes.iter().filter_map(|prefix| ends(next, plan, prefix, &at)).collect(),
+            }
         } else {
             prefixes.into_iter().map(KeyBounds::equal).collect()
         };
@@ -220,6 +226,12 @@ impl TableCursor {
         if ranges.1 {
             found.reverse();
         }
+        let is_null = |(sort, _): &(Vec<Value>, Vec<u8>)| sort.first().is_some_and(Value::is_null);
+        match plan.nulls {
+            Nulls::AsIndexed => {}
+            Nulls::First => found.sort_by_key(|row| !is_null(row)),
+            Nulls::Last => found.sort_by_key(is_null),
+        }
         let mut keys = KeyList::default();
         for (_, key) in &found {
             keys.push(key);
@@ -263,6 +275,15 @@ impl TableCursor {
         as_of.map_or_else(written, |began| ticks_between(began, self.module.sight.store().now()))
     }
 
+    /// Whether a row has NULL in the table's column at this position.
+    fn is_absent(&self, at: usize) -> bool {
+        let module = &self.module;
+        match &self.source {
+            Source::List { list, next } => listed(&module.sight.list(*list), *next, at).is_null(),
+            _ => module.table.column(&self.row, at).is_null(),
+        }
+    }
+
     fn head(&self, head: Head, output: Output<'_>) {
         let module = &self.module;
         if let Source::List { list, next } = &self.source {
@@ -303,6 +324,12 @@ impl TableCursor {
             Head::Leased => truth(store.renewal_of(&module.table, row, store.now()).1),
         });
     }
+}
+
+/// A value of the row that is before the next one of a list.
+fn listed(rows: &[ListRow], next: usize, at: usize) -> ValueRef<'_> {
+    let row = next.checked_sub(1).and_then(|row| rows.get(row));
+    row.and_then(|row| row.values.get(at)).map_or(ValueRef::Null, Value::as_ref)
 }
 
 fn next_in_ranges(
@@ -361,8 +388,7 @@ impl Cursor for TableCursor {
             Some(Column::Stored(at)) => {
                 if let Source::List { list, next } = &self.source {
                     let rows = module.sight.list(*list);
-                    let row = next.checked_sub(1).and_then(|row| rows.get(row));
-                    output.set(row.and_then(|row| row.values.get(at)).map_or(ValueRef::Null, Value::as_ref));
+                    output.set(listed(&rows, *next, at));
                 } else {
                     if matches!(self.source, Source::Ranges { .. }) {
                         module.sight.foresight.note_read(self.number, at);
@@ -370,6 +396,7 @@ impl Cursor for TableCursor {
                     output.set(module.table.column(&self.row, at));
                 }
             }
+            Some(Column::Absent(at)) => output.set(truth(self.is_absent(at))),
             Some(Column::Head(head)) => self.head(head, output),
             None => output.set(ValueRef::Null),
         }

@@ -90,6 +90,29 @@ pub(crate) struct IndexPlan {
     pub(crate) like: Option<usize>,
     /// From the end to the beginning.
     pub(crate) reverse: bool,
+    /// Where those come that have NULL in the next column.
+    pub(crate) nulls: Nulls,
+}
+
+/// Where the rows of a walk come that have NULL in the column behind the equal ones of an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    /// Where the index has them: before all values, where it is not descending.
+    #[default]
+    AsIndexed,
+    First,
+    Last,
+}
+
+impl Nulls {
+    /// The two parts of an index behind these equal columns in the order of the walk; `None`: it is walked as it is.
+    pub(crate) fn parts(self, index: &Index, equal: &[Value]) -> Option<[KeyBounds; 2]> {
+        let [with_null, others] = match self {
+            Self::AsIndexed => return None,
+            Self::First | Self::Last => index.by_null_behind(equal.to_vec()),
+        };
+        Some(if self == Self::First { [with_null, others] } else { [others, with_null] })
+    }
 }
 
 /// A column that equals an argument.
@@ -475,10 +498,10 @@ impl Planner<'_, '_> {
         // It is taken, so that SQLite knows what this way of reading rests on.
         takes.extend(predicate.flatten());
         let values = combinations(&plan.equal);
-        let (ordered, reverse) = self.order_of(index, plan.equal.len());
         // One range after the other has no order as a whole.
-        let ordered = ordered && values == 1;
-        plan.reverse = ordered && reverse;
+        let order = self.order_of(index, plan.equal.len()).filter(|_| values == 1);
+        let ordered = order.is_some();
+        (plan.reverse, plan.nulls) = order.unwrap_or_default();
         if takes.is_empty() && !ordered && index.def().predicate.is_none() && self.forced.is_none() {
             return None;
         }
@@ -548,32 +571,45 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// Whether the index, behind so many equal columns, gives the order asked for, and if so whether backwards.
-    fn order_of(&self, index: &Index, equal: usize) -> (bool, bool) {
+    /// Whether the index, behind so many equal columns, gives the order asked for, and if so whether backwards, and with
+    /// NULL of the next column where.
+    fn order_of(&self, index: &Index, equal: usize) -> Option<(bool, Nulls)> {
         let columns = &index.def().columns;
         // An order is by the columns' own collations.
         let own = |at: usize| index.collation(at) == self.table.def().columns[columns[at]].collation;
-        let mut at = equal;
-        let mut backwards = None;
+        let (mut at, mut backwards, mut nulls) = (equal, None, Nulls::AsIndexed);
+        let mut absent = None;
         for &(column, descending) in &self.order {
-            let Some(Column::Stored(column)) =
-                usize::try_from(column).ok().and_then(|at| self.shape.column(at))
-            else {
-                return (false, false);
+            let column = match self.shape.column(usize::try_from(column).ok()?)? {
+                Column::Stored(column) => column,
+                Column::Absent(column) => {
+                    absent = Some((column, descending));
+                    continue;
+                }
+                Column::Head(_) => return None,
             };
+            let absent = absent.take();
             if (0..equal).any(|at| self.is_same(columns[at], column) && own(at)) {
                 continue;
             }
             if !columns.get(at).is_some_and(|&next| self.is_same(next, column)) || !own(at) {
-                return (false, false);
+                return None;
             }
             let turned = descending != index.def().is_descending(at);
             if *backwards.get_or_insert(turned) != turned {
-                return (false, false);
+                return None;
+            }
+            match absent {
+                // Its rows without a value are all together only where nothing stands before it.
+                Some(pair) if pair == (column, descending) && at == equal => {
+                    nulls = if descending { Nulls::First } else { Nulls::Last };
+                }
+                Some(_) => return None,
+                None => {}
             }
             at += 1;
         }
-        (!self.order.is_empty(), backwards.unwrap_or(false))
+        (!self.order.is_empty() && absent.is_none()).then_some((backwards.unwrap_or(false), nulls))
     }
 
     fn estimate(&self, index: &Index, plan: &IndexPlan, takes: &[&Condition<'_>]) -> u64 {

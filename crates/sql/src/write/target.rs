@@ -45,7 +45,7 @@ impl Target {
             Column::Head(Head::Ttl) => Ok(Self::Head(HeadColumn::Ttl)),
             Column::Head(Head::Stale) => Ok(Self::Head(HeadColumn::Stale)),
             Column::Head(Head::Leased) => Ok(Self::Head(HeadColumn::Leased)),
-            Column::Head(_) => {
+            Column::Head(_) | Column::Absent(_) => {
                 let message = format!("column \"{}\" can only be read: the server computes it", shown.name);
                 Err(SqlError::new("428C9", message))
             }

@@ -110,7 +110,7 @@ fn defaults_are_computed_for_each_row() {
          INSERT INTO t DEFAULT VALUES;
          INSERT OR REPLACE INTO t (a, b) VALUES (5, NULL)",
     );
-    assert_eq!(db.query("SELECT a, b, e FROM t ORDER BY a"), "NULL,3,x;1,3,x;2,3,x;3,3,NULL;5,3,x");
+    assert_eq!(db.query("SELECT a, b, e FROM t ORDER BY a"), "1,3,x;2,3,x;3,3,NULL;5,3,x;NULL,3,x");
     assert_eq!(db.query("SELECT count(DISTINCT d) > 3, count(c) FROM t"), "1,5");
     assert_eq!(db.state("CREATE TABLE u (a INT, b INT DEFAULT (a))"), "42000");
     assert_eq!(db.state("INSERT INTO t (b) VALUES (NULL)"), "23502");
@@ -172,12 +172,20 @@ fn indexes_descend_and_mix() {
          INSERT INTO t VALUES (1, 1, 1), (2, 1, NULL), (3, 1, 3), (4, 2, 2), (5, NULL, 9), (6, 2, 5)",
     );
     let sorted = |plan: &str| plan.contains("TEMP B-TREE");
-    for (order, expected) in [("a, b DESC", "5;3;1;2;6;4"), ("a DESC, b", "4;6;2;1;3;5")] {
+    for (order, expected) in [
+        ("a NULLS FIRST, b DESC NULLS LAST", "5;3;1;2;6;4"),
+        ("a DESC NULLS LAST, b NULLS FIRST", "4;6;2;1;3;5"),
+        ("a, b DESC NULLS LAST", "3;1;2;6;4;5"),
+        ("a DESC, b NULLS FIRST", "5;4;6;2;1;3"),
+    ] {
         let sql = format!("SELECT k FROM t WHERE k > 0 ORDER BY {order}");
         assert_eq!(db.query(&sql), expected, "{order}");
         assert!(!sorted(&db.plan(&format!("SELECT k FROM t ORDER BY {order}"))), "{order}");
     }
     assert!(sorted(&db.plan("SELECT k FROM t ORDER BY a, b")));
+    // The rows without a value in the second column lie in as many places as there are values in the first.
+    assert!(sorted(&db.plan("SELECT k FROM t ORDER BY a, b DESC")));
+    assert_eq!(db.query("SELECT k FROM t ORDER BY a, b DESC"), "2;3;1;6;4;5");
     assert_eq!(db.query("SELECT k FROM t WHERE a = 1 AND b > 0 ORDER BY b"), "1;3");
     assert_eq!(db.query("SELECT k FROM t WHERE a = 1 AND b < 3"), "1");
     assert_eq!(db.query("SELECT k FROM t WHERE a = 1 AND b IS NULL"), "2");
@@ -720,4 +728,36 @@ fn a_new_prefix_says_which_rows_it_takes() {
     db.run("CREATE TABLE h (id INT PRIMARY KEY, v TEXT) WITH (prefix = 'h:', value = 'v')");
     assert_eq!(told(&mut db), "");
     assert_eq!(db.query("SELECT key FROM memcached"), "g:1");
+}
+
+/// NULL comes where PostgreSQL has it, and an index still gives the order, whichever executor walks it.
+#[test]
+fn an_index_gives_the_order_of_a_column_with_nulls() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (k INT PRIMARY KEY, g INT NOT NULL, a INT, d TEXT);
+         CREATE INDEX t_ga ON t (g, a, k);
+         CREATE INDEX t_a ON t (a DESC);
+         CREATE INDEX t_d ON t (lower(d));
+         INSERT INTO t VALUES (1, 1, 5, 'B'), (2, 1, NULL, NULL), (3, 1, 4, 'a'), (4, 2, NULL, 'c'), (5, 1, NULL, 'D')",
+    );
+    let served = [
+        ("SELECT k FROM t ORDER BY a LIMIT 2", "3;1"),
+        ("SELECT a FROM t ORDER BY a DESC LIMIT 4", "NULL;NULL;NULL;5"),
+        ("SELECT a FROM t ORDER BY 1", "4;5;NULL;NULL;NULL"),
+        ("SELECT x.a AS b FROM t x ORDER BY b", "4;5;NULL;NULL;NULL"),
+        ("SELECT k FROM t WHERE g = 1 ORDER BY a, k", "3;1;2;5"),
+        ("SELECT k FROM t WHERE g = 1 ORDER BY a DESC, k DESC", "5;2;1;3"),
+        ("SELECT k FROM t WHERE g = 1 AND k <> 2 ORDER BY a DESC, k DESC LIMIT 2", "5;1"),
+        ("SELECT k FROM t WHERE g = 1 AND a > 4 ORDER BY a", "1"),
+        ("SELECT k FROM t WHERE g = 1 AND a IS NULL ORDER BY a, k", "2;5"),
+        ("SELECT k FROM t ORDER BY lower(d)", "3;1;4;5;2"),
+        ("SELECT x.k FROM t x JOIN t y ON y.k = x.k WHERE x.g = 1 ORDER BY x.a DESC, x.k DESC", "5;2;1;3"),
+        ("SELECT k FROM t WHERE g = 1 ORDER BY a NULLS FIRST, k LIMIT 2", "2;5"),
+    ];
+    for (sql, expected) in served {
+        assert_eq!(db.query(sql), expected, "{sql}");
+        let plan = db.plan(sql);
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+    }
 }

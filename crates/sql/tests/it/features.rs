@@ -123,7 +123,7 @@ fn rows_are_read_by_key_by_index_and_by_scan() {
     assert_eq!(db.query("SELECT * FROM frag WHERE key = 'c'"), "c,2,C,3.0");
     assert_eq!(db.query("SELECT key FROM frag WHERE key IN ('a', 'c', 'x') ORDER BY 1"), "a;c");
     assert_eq!(db.query("SELECT key FROM frag WHERE page_id IN (2, 1) ORDER BY key DESC"), "c;b;a");
-    assert_eq!(db.query("SELECT page_id FROM frag ORDER BY page_id DESC"), "2;1;1;NULL");
+    assert_eq!(db.query("SELECT page_id FROM frag ORDER BY page_id DESC"), "NULL;2;1;1");
     assert_eq!(db.query("SELECT key FROM frag WHERE page_id < '2' ORDER BY key"), "a;b");
     assert_eq!(db.query("SELECT key FROM frag WHERE page_id = 1.0 AND body = 'B'"), "b");
     assert_eq!(
@@ -287,7 +287,7 @@ fn definitions() {
     db.run("CREATE TABLE IF NOT EXISTS t (z INT)");
     assert_eq!(db.state("CREATE TABLE t (z INT)"), "42P07");
     db.run("INSERT INTO t (a) VALUES (1), (1);\nINSERT INTO t DEFAULT VALUES");
-    assert_eq!(db.query("SELECT * FROM t ORDER BY a"), "NULL,x,-1.5;1,x,-1.5;1,x,-1.5");
+    assert_eq!(db.query("SELECT * FROM t ORDER BY a"), "1,x,-1.5;1,x,-1.5;NULL,x,-1.5");
     db.run("CREATE INDEX t_a ON t (a);\nCREATE INDEX IF NOT EXISTS t_a ON t (a)");
     assert_eq!(db.state("CREATE INDEX t_a ON t (a)"), "42P07");
     assert_eq!(db.state("CREATE UNIQUE INDEX t_u ON t (a)"), "23505");

@@ -234,6 +234,11 @@ impl TableDef {
         self.primary_key.contains(&column)
     }
 
+    /// Whether a row may have NULL in a column.
+    pub fn may_be_null(&self, column: usize) -> bool {
+        !self.columns[column].not_null && !self.is_key(column)
+    }
+
     /// Positions of the columns that a row's payload holds, in the order of the table.
     pub fn payload_columns(&self) -> Vec<usize> {
         (0..self.columns.len()).filter(|&column| !self.is_key(column)).collect()

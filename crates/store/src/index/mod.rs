@@ -123,6 +123,21 @@ impl KeyBounds {
 }
 
 impl Index {
+    /// The ranges of the entries that begin with these values and have NULL behind them, and of those that have not.
+    pub fn by_null_behind(&self, equal: Vec<Value>) -> [KeyBounds; 2] {
+        let descending = self.def.is_descending(equal.len());
+        let end = |equal: Vec<Value>| {
+            if equal.is_empty() { Bound::Unbounded } else { Bound::Included(equal) }
+        };
+        let null: Vec<Value> = equal.iter().cloned().chain([Value::Null]).collect();
+        let (end, behind) = (end(equal), Bound::Excluded(null.clone()));
+        let others = match descending {
+            true => KeyBounds { lower: end, upper: behind },
+            false => KeyBounds { lower: behind, upper: end },
+        };
+        [KeyBounds::equal(null), others]
+    }
+
     pub(crate) fn new(def: IndexDef, table: &TableDef) -> Self {
         let of = def.elements.and_then(|at| table.columns.get(at)).map(ColumnDef::sql_type);
         Self {

@@ -23,6 +23,7 @@ use super::terms::{aggregate, number};
 use crate::core::Core;
 use crate::describe::ColumnDescription;
 use crate::limits::GROUP_TERMS_MAX;
+use crate::table::Nulls;
 use crate::write::operand;
 
 /// The plan of a query that needs no SQLite, or SQLite only to say what its columns are. `sql` is its text, whose words
@@ -155,7 +156,12 @@ fn extent(scope: &Scope, access: &Access, select: &Select) -> Option<Extent> {
         let order = &select.order;
         extent.reverse = match access.way {
             Way::Key => order.iter().all(|Order { by, .. }| place(scope, by).is_some()).then_some(false)?,
-            Way::Index(index) => direction(scope, &access.table, (index, access.equals.len()), order)?,
+            Way::Index(index) => {
+                let (reverse, nulls) =
+                    direction(scope, &access.table, (index, access.equals.len()), order)?;
+                extent.nulls = nulls;
+                reverse
+            }
             Way::All | Way::Keys | Way::Elements(..) => return None,
         };
     }
@@ -171,13 +177,19 @@ fn extent(scope: &Scope, access: &Access, select: &Select) -> Option<Extent> {
     Some(extent)
 }
 
-/// Whether the rows behind so many equal columns of an index come in this order, and if so whether backwards.
-fn direction(scope: &Scope, table: &Table, (index, equal): (usize, usize), order: &[Order]) -> Option<bool> {
+/// Whether the rows behind so many equal columns of an index come in this order, and if so whether backwards, and where
+/// those without a value in the first column come.
+fn direction(
+    scope: &Scope,
+    table: &Table,
+    (index, equal): (usize, usize),
+    order: &[Order],
+) -> Option<(bool, Nulls)> {
     let index = &table.indexes()[index];
     let columns = &index.def().columns;
-    let (mut at, mut backwards) = (equal, None);
-    for Order { by, descending, nulls } in order {
-        let column = place(scope, by).filter(|_| !nulls)?.column;
+    let (mut at, mut backwards, mut nulls) = (equal, None, Nulls::AsIndexed);
+    for Order { by, descending, nulls_first } in order {
+        let column = place(scope, by)?.column;
         if columns[..equal].contains(&column) {
             continue;
         }
@@ -186,9 +198,16 @@ fn direction(scope: &Scope, table: &Table, (index, equal): (usize, usize), order
         if columns.get(at) != Some(&column) || !own || *backwards.get_or_insert(turned) != turned {
             return None;
         }
+        // An index has NULL before all values.
+        if table.def().may_be_null(column) && *nulls_first == *descending {
+            if at > equal {
+                return None;
+            }
+            nulls = if *nulls_first { Nulls::First } else { Nulls::Last };
+        }
         at += 1;
     }
-    Some(backwards.unwrap_or(false))
+    Some((backwards.unwrap_or(false), nulls))
 }
 
 /// The columns of a list that names nothing else, of all tables.

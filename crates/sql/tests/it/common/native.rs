@@ -6,6 +6,7 @@ use std::ptr;
 use std::slice;
 
 use libsqlite3_sys as ffi;
+use sqltext::token::tokens;
 use store::value::Value;
 
 /// A private in-memory database with native tables.
@@ -34,7 +35,7 @@ impl Native {
     }
 
     pub(crate) fn query(&self, sql: &str) -> Result<Vec<Vec<Value>>, String> {
-        let text = CString::new(sql).unwrap();
+        let text = CString::new(with_nulls_last(sql)).unwrap();
         let mut statement = ptr::null_mut();
         // SAFETY: the text is a C string; the result has a place.
         let code = unsafe {
@@ -56,6 +57,46 @@ impl Native {
         unsafe { ffi::sqlite3_finalize(statement) };
         result.map(|()| rows)
     }
+}
+
+/// What ends a list of terms behind `ORDER BY`.
+const BEHIND_ORDER: &[&str] =
+    &["LIMIT", "OFFSET", "FETCH", "ROWS", "RANGE", "GROUPS", "RETURNING", "UNION", "EXCEPT", "INTERSECT"];
+
+/// The same text where each order that does not say where NULL comes says what PostgreSQL takes for granted.
+fn with_nulls_last(sql: &str) -> String {
+    let all = tokens(sql);
+    let (mut out, mut copied) = (String::new(), 0);
+    // Parentheses that are open, and the list of terms that stands in each.
+    let mut lists: Vec<Option<(bool, bool)>> = vec![None];
+    let mut say = |list: Option<(bool, bool)>, at: usize| {
+        if let Some((descending, false)) = list {
+            out.push_str(&sql[copied..at]);
+            copied = at;
+            out.push_str(if descending { " NULLS FIRST " } else { " NULLS LAST " });
+        }
+    };
+    for (number, token) in all.iter().enumerate() {
+        let Some(list) = lists.last_mut() else { break };
+        let ends = token.is_sign(")") || token.is_sign(";") || token.is_any(BEHIND_ORDER);
+        if token.is("BY") && number > 0 && all[number - 1].is("ORDER") {
+            *list = Some((false, false));
+        } else if token.is_sign(",") || ends {
+            say(*list, token.start);
+            *list = list.filter(|_| !ends).map(|_| (false, false));
+        } else if let Some((descending, said)) = list {
+            *descending |= token.is("DESC");
+            *said |= token.is("NULLS");
+        }
+        if token.is_sign("(") {
+            lists.push(None);
+        } else if token.is_sign(")") {
+            lists.pop();
+        }
+    }
+    say(lists.pop().flatten(), sql.trim_end().len());
+    out.push_str(&sql[copied..]);
+    out
 }
 
 impl Drop for Native {
