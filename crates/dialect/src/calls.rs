@@ -9,8 +9,8 @@ use sqltext::token::{Kind, Token, unquoted};
 use store::definition::SqlType;
 
 use super::equals::keyed;
-use super::numeric::Numbers;
 use super::nulls::Sorted;
+use super::numeric::Numbers;
 use super::out::{Form, Out, call};
 use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
 use super::types::{Told, common, is_text};

@@ -11,8 +11,8 @@ use sqltext::literals::bare;
 use pgcatalog::shape::{has_absence, name_of_absence};
 use sqltext::token::quoted_name;
 
-use super::out::Out;
 use super::Translator;
+use super::out::Out;
 use super::outputs::Output;
 use super::scope::{Relation, Source};
 use crate::lowered::Node;
@@ -32,8 +32,7 @@ impl Sorted {
     /// What the rows of a query are.
     pub(super) fn of(body: &SetExpr) -> Self {
         let SetExpr::Select(select) = body else { return Self::Arms };
-        let ungrouped =
-            matches!(&select.group_by, GroupByExpr::Expressions(terms, _) if terms.is_empty());
+        let ungrouped = matches!(&select.group_by, GroupByExpr::Expressions(terms, _) if terms.is_empty());
         let plain = select.distinct.is_none() && select.having.is_none() && ungrouped;
         if plain { Self::Rows } else { Self::Results }
     }
@@ -108,7 +107,8 @@ impl<'a> Translator<'a, '_> {
         if first != descending || never() {
             return Nulls::AsSqlite;
         }
-        let absence = Some(()).filter(|()| sorted == Sorted::Rows).and_then(|()| self.absence_of(term, outputs, by));
+        let absence =
+            Some(()).filter(|()| sorted == Sorted::Rows).and_then(|()| self.absence_of(term, outputs, by));
         match absence {
             Some(column) if descending => Nulls::By(format!(" {column} DESC, ")),
             Some(column) => Nulls::By(format!(" {column}, ")),
@@ -146,28 +146,17 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// The column of a table that a term is.
-    fn column_meant<'o>(&'o self, term: &'o Expr, outputs: &'o [Output<'a>]) -> Option<(&'o Relation, &'o str)> {
-        match self.output_meant(term, outputs).map(Output::node) {
+    fn column_meant<'o>(
+        &'o self,
+        term: &'o Expr,
+        outputs: &'o [Output<'a>],
+    ) -> Option<(&'o Relation, &'o str)> {
+        match output_meant(term, outputs).map(Output::node) {
             Some(Node::Column { table, name }) => {
                 self.owner(table.as_deref(), name).map(|relation| (relation, name.as_str()))
             }
             Some(_) => None,
             None => self.column_of(term),
-        }
-    }
-
-    /// The column of the list that a term names.
-    fn output_meant<'o>(&self, term: &Expr, outputs: &'o [Output<'a>]) -> Option<&'o Output<'a>> {
-        match bare(term) {
-            Expr::Identifier(name) => outputs.iter().find(|output| output.is_called(&name.value)),
-            Expr::Value(value) => match &value.value {
-                Value::Number(number, _) => {
-                    let place = number.parse().ok();
-                    outputs.iter().find(|output| output.place().is_some() && output.place() == place)
-                }
-                _ => None,
-            },
-            _ => None,
         }
     }
 
@@ -184,6 +173,21 @@ impl<'a> Translator<'a, '_> {
         }
         let def = table_of(relation).and_then(|table| self.names.table(table)).map(|table| table.def());
         def.is_some_and(|def| def.column_index(name).is_some_and(|column| !def.may_be_null(column)))
+    }
+}
+
+/// The column of the list that a term names.
+fn output_meant<'o, 'a>(term: &Expr, outputs: &'o [Output<'a>]) -> Option<&'o Output<'a>> {
+    match bare(term) {
+        Expr::Identifier(name) => outputs.iter().find(|output| output.is_called(&name.value)),
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => {
+                let place = number.parse().ok();
+                outputs.iter().find(|output| output.place().is_some() && output.place() == place)
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

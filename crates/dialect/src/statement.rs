@@ -8,12 +8,12 @@ use sqltext::ast::{
 use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
+use super::nulls::{Nulls, Sorted};
 use super::numeric::Digits;
 use super::out::{Form, Out};
 use super::outputs::Output;
 use super::scope::{Relation, Source};
 use super::types::Told;
-use super::nulls::{Nulls, Sorted};
 use super::{Item, Made, Plain, Step, Stop, Translator, numeric};
 use crate::lowered::{self, Indexed, Named, Node, Order, Piece, Resolve, Rows, Select, Verb, Write};
 use pgcatalog::system::is_reserved;

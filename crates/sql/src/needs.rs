@@ -454,7 +454,8 @@ fn told_by(def: &TableDef, name: &str) -> Option<Vec<Box<str>>> {
     if let Some(at) = def.column_index(name) {
         return Some(names_of(&[at]));
     }
-    if let Some(at) = column_of_absence(name).filter(|&at| at < def.columns.len() && !def.columns[at].hidden) {
+    if let Some(at) = column_of_absence(name).filter(|&at| at < def.columns.len() && !def.columns[at].hidden)
+    {
         return Some(names_of(&[at]));
     }
     // What is neither is an index's expression, which may read anything of the row.

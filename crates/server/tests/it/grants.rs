@@ -428,7 +428,9 @@ fn where_a_column_is_null_is_part_of_it() {
         ],
     );
     done(&mut reader, &["SELECT k FROM q ORDER BY a", "SELECT \"_null 1\" FROM q"]);
-    for statement in ["SELECT k FROM q ORDER BY b", "SELECT \"_null 2\" FROM q", "SELECT k FROM q WHERE \"_null 2\" = 1"] {
+    for statement in
+        ["SELECT k FROM q ORDER BY b", "SELECT \"_null 2\" FROM q", "SELECT k FROM q WHERE \"_null 2\" = 1"]
+    {
         assert_eq!(refusal(&reader.ask(statement)), Some("42501"), "{statement}");
     }
 }

@@ -131,9 +131,10 @@ impl Index {
         };
         let null: Vec<Value> = equal.iter().cloned().chain([Value::Null]).collect();
         let (end, behind) = (end(equal), Bound::Excluded(null.clone()));
-        let others = match descending {
-            true => KeyBounds { lower: end, upper: behind },
-            false => KeyBounds { lower: behind, upper: end },
+        let others = if descending {
+            KeyBounds { lower: end, upper: behind }
+        } else {
+            KeyBounds { lower: behind, upper: end }
         };
         [KeyBounds::equal(null), others]
     }

@@ -157,8 +157,7 @@ fn extent(scope: &Scope, access: &Access, select: &Select) -> Option<Extent> {
         extent.reverse = match access.way {
             Way::Key => order.iter().all(|Order { by, .. }| place(scope, by).is_some()).then_some(false)?,
             Way::Index(index) => {
-                let (reverse, nulls) =
-                    direction(scope, &access.table, (index, access.equals.len()), order)?;
+                let (reverse, nulls) = direction(scope, &access.table, (index, access.equals.len()), order)?;
                 extent.nulls = nulls;
                 reverse
             }
