@@ -489,6 +489,9 @@ impl<'a> Translator<'a, '_> {
         if let Some(ty) = right.ty {
             self.number_beside(&mut left, ty)?;
         }
+        if sign == "%" && types::is_of_floats(left.ty, right.ty) {
+            return Err(self.no_operator(&left, operator, &right));
+        }
         if let Some(out) = numeric::computed(&left, sign, &right) {
             return Ok(out);
         }

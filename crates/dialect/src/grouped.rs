@@ -2,8 +2,8 @@
 
 use pgcatalog::function::{self, ONLY_ROW};
 use sqltext::ast::{
-    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select,
-    SelectItem, Value, WindowType,
+    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByExpr,
+    Select, SelectItem, Value, WindowType,
 };
 use sqltext::error::state;
 use sqltext::literals::bare;
@@ -11,6 +11,7 @@ use sqltext::token::{Kind, tokens, unquoted};
 
 use super::calls::renamed;
 use super::names::Found;
+use super::nulls::output_meant;
 use super::outputs::Output;
 use super::scope::{Relation, Source};
 use super::{Step, Translator};
@@ -25,8 +26,15 @@ struct Shown {
 }
 
 impl Translator<'_, '_> {
-    /// Refuses a column of a grouped query that its groups do not have one value of. `from`: where its list begins.
-    pub(super) fn check_grouped(&self, select: &Select, outputs: &[Output<'_>], from: usize) -> Step<()> {
+    /// Refuses a column of a grouped query that its groups do not have one value of. `order`: the terms that sort it;
+    /// `from`: where the clause begins that is next to be refused.
+    pub(super) fn check_grouped(
+        &self,
+        select: &Select,
+        order: &[OrderByExpr],
+        outputs: &[Output<'_>],
+        from: usize,
+    ) -> Step<()> {
         let GroupByExpr::Expressions(terms, _) = &select.group_by else { return Ok(()) };
         if self.served {
             return Ok(());
@@ -53,6 +61,10 @@ impl Translator<'_, '_> {
         }
         if let Some(having) = &select.having {
             self.look(having, &grouped, &mut shown);
+        }
+        let is_listed = |term: &&OrderByExpr| output_meant(&term.expr, outputs).is_some();
+        for term in order.iter().filter(|term| !is_listed(term)) {
+            self.look(&term.expr, &grouped, &mut shown);
         }
         let Some((table, column)) = shown.loose.filter(|_| shown.aggregate) else { return Ok(()) };
         let is_named =

@@ -177,7 +177,7 @@ impl<'a> Translator<'a, '_> {
 }
 
 /// The column of the list that a term names.
-fn output_meant<'o, 'a>(term: &Expr, outputs: &'o [Output<'a>]) -> Option<&'o Output<'a>> {
+pub(super) fn output_meant<'o, 'a>(term: &Expr, outputs: &'o [Output<'a>]) -> Option<&'o Output<'a>> {
     match bare(term) {
         Expr::Identifier(name) => outputs.iter().find(|output| output.is_called(&name.value)),
         Expr::Value(value) => match &value.value {

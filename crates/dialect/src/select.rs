@@ -107,7 +107,7 @@ impl<'a> Translator<'a, '_> {
         }
         self.begin_clause(None);
         let group = self.group(&select.group_by, &outputs, &mut out)?;
-        self.check_grouped(select, &outputs, list)?;
+        self.check_grouped(select, &[], &outputs, list)?;
         if let Some(condition) = &select.having {
             self.pass_word("HAVING", &mut out)?;
             out.push(self.condition(condition)?);

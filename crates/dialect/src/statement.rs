@@ -273,6 +273,11 @@ impl<'a> Translator<'a, '_> {
                     self.begin_clause(None);
                     std::mem::take(&mut self.outputs)
                 };
+                if let (SetExpr::Select(select), OrderByKind::Expressions(terms)) =
+                    (&*query.body, &order.kind)
+                {
+                    self.check_grouped(select, terms, &outputs, self.at)?;
+                }
                 out.push(self.order(order, &outputs, sorted)?);
                 self.end_clause();
             }

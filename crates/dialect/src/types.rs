@@ -280,6 +280,12 @@ pub(super) fn moment_sides(
     (left_meant, right_meant)
 }
 
+/// Whether a computation of these is one of floats; what is not known may be anything.
+pub(super) fn is_of_floats(left: Option<SqlType>, right: Option<SqlType>) -> bool {
+    let float = |ty| matches!(ty, Some(SqlType::Float4 | SqlType::Float8));
+    (float(left) && right.is_some()) || (float(right) && left.is_some())
+}
+
 /// Whether PostgreSQL has an operator of a moment or span and this other side. What is not known may be right.
 pub(super) fn has_moment_operator(left: Option<SqlType>, sign: &str, right: Option<SqlType>) -> bool {
     use SqlType::{Date, Int2, Int4, Interval, Time, Timestamp, Timestamptz, Timetz};

@@ -43,7 +43,7 @@ pub mod state {
     /// The number of parameters differs from the statement's.
     pub const PROTOCOL: &str = "08P01";
     /// An expression of a table's definition that has no value for a row.
-    pub const BAD_EXPRESSION: &str = "22000";
+    pub const BAD_EXPRESSION: &str = store::BAD_EXPRESSION;
     /// An identity column that has reached its last number.
     pub const NUMBERS_EXHAUSTED: &str = "2200H";
     /// A value beyond its range.
@@ -290,7 +290,7 @@ impl From<WriteError> for SqlError {
             WriteError::Canceled => state::CANCELED,
             WriteError::NotNull(_) => state::NOT_NULL,
             WriteError::Check(_) => state::CHECK,
-            WriteError::Expression(_) => state::BAD_EXPRESSION,
+            WriteError::Expression { state, .. } => state,
             WriteError::Generated(_) => state::READ_ONLY_COLUMN,
             WriteError::NumbersExhausted(_) | WriteError::SequenceEnded { .. } => state::NUMBERS_EXHAUSTED,
             WriteError::Type(_) | WriteError::Key(_) => state::BAD_VALUE,
@@ -338,7 +338,7 @@ mod tests {
             (WriteError::TableGone, "42P01"),
             (WriteError::TableChanged, "40001"),
             (WriteError::Check("c".into()), "23514"),
-            (WriteError::Expression("c".into()), "22000"),
+            (WriteError::expression("c"), "22000"),
             (WriteError::Generated("c".into()), "428C9"),
             (WriteError::NumbersExhausted("t".into()), "2200H"),
             (WriteError::NotNull("a".into()), "23502"),

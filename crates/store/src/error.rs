@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::definition::DefinitionError;
 
+/// The SQLSTATE of an expression without a value for a row.
+pub const BAD_EXPRESSION: &str = "22000";
+
 /// Why a read could not be finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
@@ -45,7 +48,12 @@ pub enum WriteError {
     /// A condition that every row of the table meets is false for this one (its name).
     Check(String),
     /// An expression of the table's definition could not be computed (the message says which, and why).
-    Expression(String),
+    Expression {
+        /// Its SQLSTATE.
+        state: &'static str,
+        /// What is told.
+        message: String,
+    },
     /// The identity column of a table has reached the last number (the table's name).
     NumbersExhausted(String),
     /// A sequence has given out its last number.
@@ -92,6 +100,13 @@ impl fmt::Display for ReadError {
     }
 }
 
+impl WriteError {
+    /// An expression that cannot be computed, for a reason that has no SQLSTATE of its own.
+    pub fn expression(message: impl Into<String>) -> Self {
+        Self::Expression { state: BAD_EXPRESSION, message: message.into() }
+    }
+}
+
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,7 +138,9 @@ impl fmt::Display for WriteError {
             Self::NotNull(column) => {
                 write!(f, "null value in column \"{column}\" violates not-null constraint")
             }
-            Self::Type(message) | Self::Key(message) | Self::Expression(message) => f.write_str(message),
+            Self::Type(message) | Self::Key(message) | Self::Expression { message, .. } => {
+                f.write_str(message)
+            }
             Self::TooManyRows { limit } => write!(f, "the statement writes more than {limit} rows; split it"),
         }
     }

@@ -86,6 +86,7 @@ impl Computer {
             operations: Cell::new(0),
             since: Cell::new(None),
             now_us: Cell::new(None),
+            failed: Cell::new(None),
             clock,
         });
         let connection = Connection::open(Rc::<Bounded>::clone(&policy))?;
@@ -145,13 +146,14 @@ impl Compute for Computer {
         self.policy.begin();
         let row = Rc::clone(&self.row);
         let policy = Rc::<Bounded>::clone(&self.policy);
+        let named = Rc::clone(&self.policy);
         let zone = zone::current();
         // They mean the same whoever writes the row, so they are computed in UTC; but defaults are the statement's.
         zone::within(None, || {
             meter::statement(policy, EXPRESSION_HEAP_BYTES_MAX, || {
                 let plan =
-                    self.plan(task.table).map_err(|error| WriteError::Expression(error.to_string()))?;
-                plan.run(&row, task, made, zone)
+                    self.plan(task.table).map_err(|error| WriteError::expression(error.to_string()))?;
+                plan.run(&row, task, made, zone).map_err(|error| named.named(error))
             })
         })
     }
@@ -163,7 +165,7 @@ struct Broken(SqlError);
 
 impl Compute for Broken {
     fn row(&mut self, _: &Task<'_>, _: &mut Made) -> Result<(), WriteError> {
-        Err(WriteError::Expression(self.0.to_string()))
+        Err(WriteError::expression(self.0.to_string()))
     }
 }
 
@@ -176,6 +178,8 @@ struct Bounded {
     since: Cell<Option<(u64, Duration)>>,
     /// When a row came that no statement writes; `None` until an expression asks.
     now_us: Cell<Option<u64>>,
+    /// The SQLSTATE with which a function failed: SQLite carries only its words.
+    failed: Cell<Option<&'static str>>,
     clock: Clock,
 }
 
@@ -184,6 +188,17 @@ impl Bounded {
         self.operations.set(0);
         self.now_us.set(None);
         self.since.set(None);
+        self.failed.set(None);
+    }
+
+    /// The error of an expression with the SQLSTATE of the function that failed.
+    fn named(&self, error: WriteError) -> WriteError {
+        match (error, self.failed.take()) {
+            (WriteError::Expression { message, .. }, Some(state)) => {
+                WriteError::Expression { state, message }
+            }
+            (error, _) => error,
+        }
     }
 
     /// Whether the thread has worked for too long. That others kept the processor from it is not the row's fault, so
@@ -216,7 +231,11 @@ impl Caller for Bounded {
     }
 
     fn fail(&self, error: SqlError) -> String {
-        if error.state == state::CANCELED { TOO_MUCH_WORK.to_owned() } else { error.message }
+        if error.state == state::CANCELED {
+            return TOO_MUCH_WORK.to_owned();
+        }
+        self.failed.set(Some(error.state));
+        error.message
     }
 }
 

@@ -16,6 +16,9 @@ use crate::error::{SqlError, state};
 use crate::table::is_stored_as_it_is;
 use crate::text::token::{Kind, Tokens, quoted_name, unquoted};
 
+/// The class of SQLSTATEs for values that cannot be computed with.
+const BAD_DATA: &str = "22";
+
 /// The expressions of a table, compiled.
 #[derive(Debug)]
 pub(super) struct TablePlan {
@@ -159,10 +162,10 @@ impl TablePlan {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(new) => {
                 let statement = prepare(&self.connection, &format!("SELECT {sql}"));
-                new.insert(statement.map_err(|error| failed(own, error.message))?)
+                new.insert(statement.map_err(|error| failed(own, &error.message, error.state))?)
             }
         };
-        let computed = values(statement).map_err(|failure| failed(own, failure))?;
+        let computed = values(statement).map_err(|failure| failed(own, &failure, state_of(&failure)))?;
         Ok(computed.into_iter().next().unwrap_or_default())
     }
 }
@@ -217,10 +220,10 @@ fn explained(failure: Failure) -> Failure {
 fn culprit(connection: &Rc<Connection>, def: &TableDef, columns: &[usize], failure: &Failure) -> WriteError {
     let alone = |at: usize| {
         let mut statement = compile(connection, def, &[format!("({})", sql_of(&def.columns[at]))]).ok()?;
-        values(&mut statement).err().map(|failure| failed(&def.columns[at], failure))
+        values(&mut statement).err().map(|failure| failed(&def.columns[at], &failure, state_of(&failure)))
     };
     let found = columns.iter().find_map(|&at| alone(at));
-    found.unwrap_or_else(|| failed(&def.columns[columns[0]], failure))
+    found.unwrap_or_else(|| failed(&def.columns[columns[0]], failure, state_of(failure)))
 }
 
 /// Tests the checks in their order.
@@ -231,7 +234,11 @@ fn check(statement: &mut Statement, def: &TableDef) -> Result<(), WriteError> {
         Ok::<(), Failure>(())
     });
     result.map_err(|failure| {
-        WriteError::Expression(format!("a check of table \"{}\": {}", def.own_name(), explained(failure)))
+        let failure = explained(failure);
+        WriteError::Expression {
+            state: of_row(state_of(&failure)),
+            message: format!("a check of table \"{}\": {failure}", def.own_name()),
+        }
     })?;
     match broken {
         Some(at) => Err(WriteError::Check(def.checks[at].name.clone())),
@@ -247,7 +254,20 @@ fn accepted(task: &Task<'_>, column: usize, value: Value) -> Result<Value, Write
     task.table.accept(column, value).map_err(|mismatch| WriteError::Type(mismatch.to_string()))
 }
 
-fn failed(column: &ColumnDef, why: impl std::fmt::Display) -> WriteError {
+fn failed(column: &ColumnDef, why: &dyn std::fmt::Display, state: &'static str) -> WriteError {
     let what = if column.hidden { "index expression" } else { "column" };
-    WriteError::Expression(format!("{what} \"{}\" cannot be computed: {why}", column.name))
+    WriteError::Expression {
+        state: of_row(state),
+        message: format!("{what} \"{}\" cannot be computed: {why}", column.name),
+    }
+}
+
+/// What a writer is told: a reason that lies in the row's values by itself, and all others as a bad expression.
+fn of_row(state: &'static str) -> &'static str {
+    if state.starts_with(BAD_DATA) { state } else { state::BAD_EXPRESSION }
+}
+
+/// The SQLSTATE of an expression that fails for the values of a row.
+fn state_of(failure: &Failure) -> &'static str {
+    SqlError::from(failure.clone()).state
 }

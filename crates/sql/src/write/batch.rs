@@ -186,7 +186,7 @@ impl Batch {
             match &draft.values[column] {
                 Value::Integer(number) => store.note_number(table, *number)?,
                 _ if new => {
-                    sequence::allow_number(table).map_err(|error| WriteError::Expression(error.message))?;
+                    sequence::allow_number(table).map_err(|error| WriteError::expression(error.message))?;
                     let number = store.next_number(table)?;
                     self.made.set(Some(number));
                     draft.values[column] = Value::Integer(number);

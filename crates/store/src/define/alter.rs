@@ -327,7 +327,7 @@ pub(crate) fn refused(error: &WriteError) -> DdlError {
         WriteError::Check(_) => "23514",
         WriteError::NotNull(_) => "23502",
         WriteError::Type(_) => "22P02",
-        WriteError::Expression(_) => "22000",
+        WriteError::Expression { state, .. } => state,
         WriteError::TooLarge { .. } => "54000",
         WriteError::Canceled => "57014",
         _ => "53200",

@@ -51,7 +51,7 @@ impl Schema {
     pub fn complete(&self, task: &Task<'_>, made: &mut Made) -> Result<(), WriteError> {
         let Some(Maker(make)) = self.compute.get() else {
             let message = format!("nothing computes the expressions of table \"{}\"", task.table.name());
-            return Err(WriteError::Expression(message));
+            return Err(WriteError::expression(message));
         };
         COMPUTE.with_borrow_mut(|own| {
             let compute = match own {

@@ -36,9 +36,13 @@ impl World {
             3 => format!("length({left})"),
             4 => format!("({left} || {right})"),
             5 => {
-                let (left, right) = (self.number_of(scope, &left), self.number_of(scope, &right));
-                // A division by zero is an error here.
+                // A division by zero is an error here, and so is the rest of a float.
                 let sign = self.pick(&["+", "-", "*", "/", "%", "&", "|"]);
+                let side = |operand: &str| match sign.as_str() {
+                    "%" => self.whole_of(scope, operand),
+                    _ => self.number_of(scope, operand),
+                };
+                let (left, right) = (side(&left), side(&right));
                 let divides = matches!(sign.as_str(), "/" | "%");
                 let right = if divides { format!("nullif({right}, 0)") } else { right };
                 format!("({left} {sign} {right})")
@@ -71,15 +75,26 @@ impl World {
     /// An operand of arithmetic: what is no number is zero to SQLite, and an error here where the other side is a
     /// float. Of that it is the length.
     pub(crate) fn number_of(&self, scope: &[usize], operand: &str) -> String {
-        let is_number = |column: &Column| matches!(column.kind, "INT" | "REAL") && column.generated.is_none();
-        let of_table = |table: &Table| {
-            let names = table.qualified();
-            table.columns.iter().zip(&names).any(|(column, name)| name == operand && is_number(column))
-        };
         let number = operand.parse::<f64>().is_ok()
             || operand.starts_with("CAST(") && operand.ends_with(" AS REAL)")
-            || scope.iter().any(|&at| of_table(&self.tables[at]));
+            || self.is_of(scope, operand, &["INT", "REAL"]);
         if number { operand.to_owned() } else { format!("coalesce(length({operand}), 0)") }
+    }
+
+    /// The same of whole numbers.
+    pub(crate) fn whole_of(&self, scope: &[usize], operand: &str) -> String {
+        let whole = operand.parse::<i64>().is_ok() || self.is_of(scope, operand, &["INT"]);
+        if whole { operand.to_owned() } else { format!("coalesce(length({operand}), 0)") }
+    }
+
+    /// Whether an operand is a column of one of these types.
+    fn is_of(&self, scope: &[usize], operand: &str, kinds: &[&str]) -> bool {
+        let fits = |column: &Column| kinds.contains(&column.kind) && column.generated.is_none();
+        let of_table = |table: &Table| {
+            let names = table.qualified();
+            table.columns.iter().zip(&names).any(|(column, name)| name == operand && fits(column))
+        };
+        scope.iter().any(|&at| of_table(&self.tables[at]))
     }
 
     /// A column whose values keep their type: a key column of type ANY keeps a float without fraction as an integer.

@@ -77,7 +77,7 @@ impl World {
             format!("-({a})"),
             format!("({} * {})", self.number_of(scope, &a), self.number_of(scope, &b)),
             format!("({} / nullif({}, 0))", self.number_of(scope, &a), self.number_of(scope, &b)),
-            format!("({} % nullif({}, 0))", self.number_of(scope, &a), self.number_of(scope, &b)),
+            format!("({} % nullif({}, 0))", self.whole_of(scope, &a), self.whole_of(scope, &b)),
             format!("(({a} > {b}) + ({b} >= {a}))"),
         ];
         calls[self.rng.usize(0..calls.len())].clone()

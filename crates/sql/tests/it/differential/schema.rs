@@ -324,7 +324,7 @@ impl World {
             format!("typeof({a})"),
             format!("nullif({a}, {b})"),
             format!("{word} * 2"),
-            format!("coalesce({counted}, 0) % 3"),
+            format!("(coalesce({counted}, 0) > 2) + 0"),
         ];
         expressions[self.rng.usize(0..expressions.len())].clone()
     }
