@@ -16,13 +16,17 @@ use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN};
 use crate::listen::Listener;
 use crate::mailbox::{Mailbox, Message};
 use crate::origin::{MEMCACHED, Place, address_of, failed, origin_of};
-use crate::shared::Shared;
+use crate::shared::{Full, Shared};
 use crate::socket::Socket;
 use crate::tls::{Tls, Transport};
 use crate::unproved::Unproved;
 
 /// What a peer reads who came when all places were taken; memcached's words.
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// The same where only its own address has none left.
+const TOO_MANY_OF_ADDRESS: &[u8] =
+    b"ERROR Too many open connections from this address (max_connections_per_address)\r\n";
 
 /// What a peer reads whom the rules do not let in.
 pub(crate) const REFUSED: &[u8] = b"ERROR connection refused by the rules (hba_file)\r\n";
@@ -137,9 +141,11 @@ impl Acceptor {
     }
 
     fn welcome(&mut self, fd: OwnedFd, transport: Transport) {
-        let Some(permit) = self.shared.admit() else {
-            refuse(&fd, TOO_MANY);
-            return;
+        let permit = match self.shared.admit(address_of(&fd)) {
+            Ok(permit) => permit,
+            Err(full) => {
+                return refuse(&fd, if full == Full::Server { TOO_MANY } else { TOO_MANY_OF_ADDRESS });
+            }
         };
         let encryption = self.shared.encryption().filter(|_| transport != Transport::Plain);
         // Who encrypts is a stranger until the keys are agreed on: a certificate may say who it is.

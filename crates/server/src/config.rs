@@ -43,6 +43,8 @@ pub struct Config {
     pub threads: usize,
     /// Connections at once.
     pub max_connections: usize,
+    /// Connections at once of one address; 0: no limit but that of all.
+    pub max_connections_per_address: usize,
     /// Connections that the kernel holds for the acceptor.
     pub backlog: i32,
     /// Threads for SQL statements.
@@ -81,6 +83,7 @@ impl Default for Config {
             http_hosts: Vec::new(),
             threads: 4,
             max_connections: CONNECTIONS_MAX,
+            max_connections_per_address: 0,
             backlog: BACKLOG,
             sql_threads: SQL_THREADS,
             sql_queue: SQL_QUEUE,
@@ -99,6 +102,8 @@ impl Default for Config {
 pub struct Reload {
     /// See [`Config::max_connections`].
     pub max_connections: usize,
+    /// See [`Config::max_connections_per_address`].
+    pub max_connections_per_address: usize,
     /// See [`Config::statement_timeout`].
     pub statement_timeout: Option<Duration>,
     /// See [`Config::native_execution`].
@@ -113,6 +118,7 @@ impl From<&Config> for Reload {
     fn from(config: &Config) -> Self {
         Self {
             max_connections: config.max_connections,
+            max_connections_per_address: config.max_connections_per_address,
             statement_timeout: config.statement_timeout,
             native_execution: config.native_execution,
             idle_timeout: config.idle_timeout,

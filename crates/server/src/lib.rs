@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod addresses;
 mod ahead;
 mod binary;
 mod cancels;

@@ -1,5 +1,6 @@
 //! What the threads of one server share.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use engine::Engine;
 use parking_lot::Mutex;
 
+use crate::addresses::Addresses;
 use crate::config::{Config, Reload};
 use crate::ports::Ports;
 use crate::stranger::StrangerLog;
@@ -23,6 +25,9 @@ pub(crate) struct Shared {
     encryption: Option<Mutex<Arc<Encryption>>>,
     /// Connections whose peers have proved nothing.
     pub(crate) unproved: UnprovedPlaces,
+    addresses: Addresses,
+    /// Connections of one address; 0 = no limit.
+    address_connections_max: AtomicUsize,
     /// Every listener serves.
     serving: AtomicBool,
     /// The server stops: nothing new is accepted, what was begun is finished.
@@ -53,6 +58,8 @@ impl Shared {
             ports,
             encryption: encryption.map(|encryption| Mutex::new(Arc::new(encryption))),
             unproved: UnprovedPlaces::default(),
+            addresses: Addresses::default(),
+            address_connections_max: AtomicUsize::new(0),
             serving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -69,6 +76,7 @@ impl Shared {
     pub(crate) fn reload(&self, reload: &Reload) {
         // Relaxed throughout: settings that take effect soon.
         self.engine.connections_max.store(reload.max_connections, Ordering::Relaxed);
+        self.address_connections_max.store(reload.max_connections_per_address, Ordering::Relaxed);
         self.engine.set_native_execution(reload.native_execution);
         self.statement_timeout_ms.store(milliseconds(reload.statement_timeout), Ordering::Relaxed);
         self.idle_timeout_ms.store(milliseconds(reload.idle_timeout), Ordering::Relaxed);
@@ -138,20 +146,34 @@ impl Shared {
         after <= before || total <= self.waiting_bytes_max
     }
 
-    /// A place for one more connection, if there is one.
-    pub(crate) fn admit(self: &Arc<Self>) -> Option<Permit> {
+    /// A place for one more connection, if there is one. `address`: of its peer; none: it came by a socket's file.
+    pub(crate) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Permit, Full> {
         let engine = &self.engine;
         // Relaxed: only the acceptor adds, so the limit is never passed; a place that is just being given back may
         // be seen late.
         let now = engine.connections.load(Ordering::Relaxed);
         if now >= engine.connections_max.load(Ordering::Relaxed) {
             engine.connections_rejected.fetch_add(1, Ordering::Relaxed);
-            return None;
+            return Err(Full::Server);
+        }
+        let most = self.address_connections_max.load(Ordering::Relaxed);
+        if !address.is_none_or(|address| self.addresses.add(address, most)) {
+            engine.connections_rejected.fetch_add(1, Ordering::Relaxed);
+            return Err(Full::Address);
         }
         engine.connections.fetch_add(1, Ordering::Relaxed);
         engine.connections_total.fetch_add(1, Ordering::Relaxed);
-        Some(Permit(Arc::clone(self)))
+        Ok(Permit { shared: Arc::clone(self), address })
     }
+}
+
+/// Which limit of connections is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// `max_connections`
+    Server,
+    /// `max_connections_per_address`
+    Address,
 }
 
 /// Asks this process to stop as a service manager would, on behalf of a client that may.
@@ -162,12 +184,18 @@ pub(crate) fn ask_to_stop() {
 
 /// A connection's place among `max_connections`, given back when it is dropped, however that comes about.
 #[derive(Debug)]
-pub(crate) struct Permit(Arc<Shared>);
+pub(crate) struct Permit {
+    shared: Arc<Shared>,
+    address: Option<IpAddr>,
+}
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        if let Some(address) = self.address {
+            self.shared.addresses.remove(address);
+        }
         // Relaxed: see `Shared::admit`.
-        self.0.engine.connections.fetch_sub(1, Ordering::Relaxed);
+        self.shared.engine.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

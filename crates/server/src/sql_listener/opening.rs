@@ -25,7 +25,7 @@ use crate::limits::OPENING_BUFFER_BYTES;
 use crate::origin::{Place, address_of, failed};
 use crate::pace::milliseconds;
 use crate::password::RolePassword;
-use crate::shared::Permit;
+use crate::shared::{Full, Permit};
 use crate::socket::Socket;
 use crate::stranger::Stranger;
 use crate::tls::Tls;
@@ -461,9 +461,12 @@ impl Opening {
         if !engine.has_place_for(who) {
             return self.end("53300", &format!("too many connections for role \"{}\"", wanted.role));
         }
-        let Some(permit) = listener.shared.admit() else {
-            self.send(&no_place());
-            return Step::End;
+        let permit = match listener.shared.admit(address_of(&self.socket)) {
+            Ok(permit) => permit,
+            Err(full) => {
+                self.send(&no_place(full));
+                return Step::End;
+            }
         };
         let mut session = SqlSession::of(Arc::clone(engine), who, address_of(&self.socket));
         if let Some(server) = server_of(engine, &wanted.database) {
@@ -577,15 +580,19 @@ impl Wanted {
 }
 
 /// What a peer hears when all places are taken.
-fn no_place() -> Vec<u8> {
+fn no_place(full: Full) -> Vec<u8> {
     let mut out = Vec::new();
-    fatal("53300", "sorry, too many clients already (max_connections)", &mut out);
+    let message = match full {
+        Full::Server => "sorry, too many clients already (max_connections)",
+        Full::Address => "sorry, too many clients of this address already (max_connections_per_address)",
+    };
+    fatal("53300", message, &mut out);
     out
 }
 
 /// Tells a peer so that was just accepted.
 pub(super) fn refuse_place(fd: impl AsFd) {
-    let _gone = rustix::net::send(fd, &no_place(), SendFlags::NOSIGNAL);
+    let _gone = rustix::net::send(fd, &no_place(Full::Server), SendFlags::NOSIGNAL);
 }
 
 /// Makes the session what its client asks for.

@@ -4,12 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::testing::arm;
 use server::{Config, Drained, Server, StartError};
 
 use crate::harness::{Client, Daemon, config, daemon, daemon_with};
+use crate::pg::{Pg, startup};
 
 pub(crate) struct Folder(PathBuf);
 
@@ -180,6 +182,7 @@ fn limits_change_while_it_runs() {
     first.ask(b"", b"");
     daemon.server.reload(&server::Reload {
         max_connections: 1,
+        max_connections_per_address: 0,
         statement_timeout: None,
         native_execution: true,
         authentication_timeout: Duration::from_secs(10),
@@ -187,4 +190,39 @@ fn limits_change_while_it_runs() {
     });
     assert_eq!(daemon.connect().rest(), b"ERROR Too many open connections\r\n");
     first.ask(b"", b"");
+}
+
+/// One client that leaks connections took all places.
+#[test]
+fn an_address_has_its_own_limit() {
+    let folder = Folder::new();
+    let socket = folder.0.join("socket");
+    let addresses = vec!["127.0.0.1:0".parse().unwrap()];
+    let limited = Config { max_connections_per_address: 2, sql_addresses: addresses, ..config() };
+    let daemon = daemon_with(&Config { unix_socket: Some(socket.clone()), ..limited.clone() });
+    let (mut first, mut pg) = (daemon.connect(), Pg::connect(&daemon));
+    first.ask(b"", b"");
+    let refused = b"ERROR Too many open connections from this address (max_connections_per_address)\r\n";
+    assert_eq!(daemon.connect().rest(), refused);
+    let mut third = Pg::plain(&daemon);
+    third.send(&startup(0));
+    let said = third.rest();
+    assert!(
+        said[0].starts_with("E FATAL 53300") && said[0].contains("max_connections_per_address"),
+        "{said:?}"
+    );
+    // Who comes by the socket's file has no address, and others have theirs.
+    let mut local = Client { stream: UnixStream::connect(&socket).unwrap() };
+    local.ask(b"mn\r\n", b"MN\r\n");
+    // A place that is given back, and a limit that is lifted.
+    assert_eq!(pg.ask("SELECT 1").len(), 3);
+    drop(pg);
+    while daemon.engine.connections.load(Ordering::Relaxed) > 2 {
+        std::thread::yield_now();
+    }
+    let mut second = daemon.connect();
+    second.ask(b"", b"");
+    assert_eq!(daemon.connect().rest(), refused);
+    daemon.server.reload(&server::Reload::from(&Config { max_connections_per_address: 0, ..limited }));
+    daemon.connect().ask(b"", b"");
 }
