@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_sqlcached_global_optspecs
-    string join \n config= print-config i/license d/daemon k/lock-memory L/enable-largepages r/enable-coredumps C/disable-cas f/slab-growth-factor= n/slab-min-size= R/max-reqs-per-event= B/protocol= U/udp-port= N/napi_ids= F/disable-flush-all X/disable-dumping W/disable-watch M/disable-evictions o/extended= p/port= l/listen-addresses= s/unix-socket-path= sql-port= sql-socket-dir= http-port= http-listen-addresses= http-hosts= a/unix-socket-permissions= c/max-connections= t/threads= idle-timeout= flush-enabled= dump-enabled= watch-enabled= A/enable-shutdown= b/listen-backlog= D/stat-delimiter= u/user= P/pid-file= hba-file= ident-file= roles-file= Y/auth-file= authentication-timeout= S/enable-sasl= Z/ssl= ssl-cert-file= ssl-key-file= ssl-ca-file= ssl-crl-file= ssl-verify-mode= ssl-min-protocol-version= m/memory-mb= evictions= dead-memory-percent= I/max-item-size= e/arena= shared-memory-file= huge-pages= cold= init-file= sql-threads= statement-timeout= native-execution= max-result-size= v/verbosity log-min-duration-statement= log-parameter-max-length= h/help V/version
+    string join \n config= print-config i/license d/daemon k/lock-memory L/enable-largepages r/enable-coredumps C/disable-cas f/slab-growth-factor= n/slab-min-size= R/max-reqs-per-event= B/protocol= U/udp-port= N/napi_ids= F/disable-flush-all X/disable-dumping W/disable-watch M/disable-evictions o/extended= p/port= l/listen-addresses= s/unix-socket-path= sql-port= sql-socket-dir= http-port= http-listen-addresses= http-hosts= a/unix-socket-permissions= c/max-connections= max-connections-per-address= t/threads= idle-timeout= flush-enabled= dump-enabled= watch-enabled= A/enable-shutdown= b/listen-backlog= D/stat-delimiter= u/user= P/pid-file= hba-file= ident-file= roles-file= Y/auth-file= authentication-timeout= S/enable-sasl= Z/ssl= ssl-cert-file= ssl-key-file= ssl-ca-file= ssl-crl-file= ssl-verify-mode= ssl-min-protocol-version= m/memory-mb= evictions= dead-memory-percent= I/max-item-size= e/arena= shared-memory-file= huge-pages= cold= init-file= sql-threads= statement-timeout= native-execution= max-result-size= v/verbosity log-min-duration-statement= log-parameter-max-length= audit-file= h/help V/version
 end
 
 function __fish_sqlcached_needs_command
@@ -42,6 +42,7 @@ complete -c sqlcached -n "__fish_sqlcached_needs_command" -l http-listen-address
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l http-hosts -d 'Names by which HTTP clients may call the server, separated by commas' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -s a -l unix-socket-permissions -d 'Access to the Unix sockets, as an octal mode like that of chmod' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -s c -l max-connections -d 'Largest number of open connections' -r -f
+complete -c sqlcached -n "__fish_sqlcached_needs_command" -l max-connections-per-address -d 'Largest number of open connections from one IP address' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -s t -l threads -d 'Threads that serve memcached commands' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l idle-timeout -d 'Closes a connection that has sent nothing for this long' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l flush-enabled -d 'Whether memcached clients may use flush_all' -r -f -a "on\t''
@@ -91,6 +92,7 @@ off\t''"
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l max-result-size -d 'Largest result of a SQL statement, in bytes sent' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l log-min-duration-statement -d 'Logs SQL statements that take this long or longer, and shows the last of them in sqlcached_slow' -r -f
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l log-parameter-max-length -d 'Bytes of each parameter that the log of slow statements, sqlcached_slow and sqlcached_invalidations show, and then statements with their literals' -r -f
+complete -c sqlcached -n "__fish_sqlcached_needs_command" -l audit-file -d 'File to which the daemon adds a line of JSON for each login, refusal, definition, grant and invalidation by a client (docs/security.md)' -r -F
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -l print-config -d 'Prints a configuration file with every setting, explained, and its default.'
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -s i -l license -d 'Prints the licence.'
 complete -c sqlcached -n "__fish_sqlcached_needs_command" -s d -l daemon -d 'Runs in the background; the command returns when the daemon serves. Do not use it with a service manager.'

@@ -5,8 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::client::Client;
 use crate::daemon::{Daemon, Folder, free_port, program, run};
+use crate::sources::until;
 
 /// Rules for a superuser who is believed, and for everybody else.
 const RULES: &str = "# of a test
@@ -40,14 +43,17 @@ fn private(path: &Path) {
 
 impl Guarded {
     fn start(rules: &str, roles: &str) -> Self {
-        let folder = Folder::new();
+        Self::start_in(Folder::new(), rules, roles, &[])
+    }
+
+    fn start_in(folder: Folder, rules: &str, roles: &str, more: &[&str]) -> Self {
         let (rules, roles) = (folder.write("rules", rules), folder.write("roles", roles));
         private(&roles);
         let sql_port = free_port();
         let text = |path: &PathBuf| path.display().to_string();
         let flags =
             ["--hba-file", &text(&rules), "--roles-file", &text(&roles), "--sql-port", &sql_port.to_string()];
-        Self { daemon: Daemon::start_in(folder, &flags), sql_port }
+        Self { daemon: Daemon::start_in(folder, &[&flags[..], more].concat()), sql_port }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -614,4 +620,64 @@ fn settings_of_a_role_are_those_of_its_sessions() {
     assert_eq!(guarded.ask("reader", "r e a d", &["ALTER ROLE writer RESET ALL"]), "ERROR:  42501\n");
     assert_eq!(guarded.ask("reader", "r e a d", &["ALTER ROLE CURRENT_USER RESET ALL"]), "ALTER ROLE\n");
     assert_eq!(guarded.ask("reader", "r e a d", &shown[2..]), "UTC\n");
+}
+
+/// Who defined, granted, came in and invalidated, with no password in it; a file that was renamed is made again.
+#[test]
+fn the_audit_log_has_who_did_what() {
+    let folder = Folder::new();
+    let log = folder.0.join("audit.json");
+    let guarded = Guarded::start_in(folder, RULES, ROLES, &["--audit-file", &log.display().to_string()]);
+    let chief = |statements: &[&str]| guarded.ask("chief", "", statements);
+    chief(&[
+        "CREATE TABLE t (k INT PRIMARY KEY, v TEXT) WITH (prefix = 't:', value = 'v')",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+        "GRANT DELETE, SELECT ON t TO nothing",
+        "ALTER ROLE nothing PASSWORD 'very secret'",
+        "CREATE ROLE extra LOGIN PASSWORD 'also secret'",
+    ]);
+    guarded.ask("nothing", "very secret", &["DELETE FROM t WHERE v <> 'c'", "DROP TABLE t", "SELECT 1"]);
+    guarded.ask("nothing", "wrong", &["SELECT 1"]);
+    chief(&["BEGIN; DELETE FROM t; ROLLBACK"]);
+    let (mut client, answer) = guarded.login("writer write");
+    assert_eq!(answer, "STORED");
+    client.send(b"flush_all\r\n");
+    client.line();
+    let lines = || fs::read_to_string(&log).unwrap_or_default();
+    let text = lines();
+    assert!(!text.contains("secret") && !text.contains("'a'"), "{text}");
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told = |event: &Value| {
+        let shown = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        let what = [shown("statement"), shown("request")].concat();
+        format!("{} {} {} {what}", shown("event"), shown("role"), shown("protocol"))
+    };
+    let all: Vec<String> = events.iter().map(told).collect();
+    for expected in [
+        "login chief postgresql ",
+        "definition chief postgresql create table t (k int primary key, v text) with (prefix = ?, value = ?)",
+        "grant chief postgresql grant delete, select on t to nothing",
+        "grant chief postgresql alter role nothing password ?",
+        "grant chief postgresql create role extra login password ?",
+        "login nothing postgresql ",
+        "invalidation nothing postgresql delete from t where v <> ?",
+        "refused nothing postgresql drop table t",
+        "refused nothing postgresql connect",
+        "login writer memcached ",
+    ] {
+        assert_eq!(
+            all.iter().filter(|line| line.starts_with(expected)).count().min(1),
+            1,
+            "{expected}: {all:#?}"
+        );
+    }
+    let deleted = events.iter().find(|event| event["event"] == "invalidation").unwrap();
+    assert_eq!((&deleted["rows"], &deleted["table"]), (&Value::from(2), &Value::from("t")), "{deleted}");
+    assert!(deleted["at"].as_str().unwrap().contains('T') && deleted["pid"].is_number(), "{deleted}");
+    assert!(!all.iter().any(|line| line.contains("delete from t") && !line.contains("where")), "{all:#?}");
+    fs::rename(&log, log.with_extension("1")).unwrap();
+    guarded.daemon.signal("HUP");
+    until("the file is made again", || log.exists());
+    chief(&["DROP TABLE t"]);
+    assert!(lines().contains("drop table t"), "{}", lines());
 }

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use sql::{Holder, OWNER, RoleCounts, RoleFacts, SqlError};
 use store::{Catalog, Clock, Store};
 
+use crate::activity::Audit;
 use crate::owned;
 use crate::refusals::{Failure, Refusals};
 
@@ -42,7 +43,7 @@ impl fmt::Debug for AccessControl {
 
 impl AccessControl {
     /// Everybody on this machine may come in; the refusals have the time of this clock.
-    pub(crate) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock, audit: Arc<Audit>) -> Self {
         Self {
             current: ArcSwap::default(),
             version: AtomicU64::new(0),
@@ -50,7 +51,7 @@ impl AccessControl {
             keep: OnceLock::new(),
             known: KnownPasswords::default(),
             failures: Failures::default(),
-            refusals: Arc::new(Refusals::new(clock)),
+            refusals: Arc::new(Refusals::new(clock, audit)),
         }
     }
 

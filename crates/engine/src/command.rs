@@ -331,7 +331,7 @@ impl Session {
         };
         engine.flush_to_come.announce(at.map(|at| (at, flush.clone())), || store.flush_reachable(at));
         let took_ns = Some(store.clock().precise_ns().saturating_sub(began));
-        engine.activity.invalidations.keep(Happening { took_ns, ..flush });
+        engine.activity.keep(Happening { took_ns, ..flush });
         if at.is_none() {
             context.receipt = engine.tell_flush();
             context.note_written_too();

@@ -1,7 +1,9 @@
 //! What all sessions share.
 
 use std::fmt;
+use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use sql::{Account, Executor, Invalidation, Limits, RuleRunner, SqlError, ViewRun
 use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::access::AccessControl;
-use crate::activity::{Activity, FlushToCome, Happening, Who};
+use crate::activity::{Activity, Audit, FlushToCome, Happening, Who};
 use crate::advisory::Locks;
 use crate::buses::{Buses, Tap};
 use crate::channels::Channels;
@@ -112,6 +114,7 @@ pub struct Engine {
     /// When it started, by the wall clock.
     pub(crate) started_ms: i64,
     pub(crate) activity: Activity,
+    audit: Arc<Audit>,
     pub(crate) flush_to_come: FlushToCome,
     pub(crate) hot_keys: HotKeys,
 }
@@ -119,14 +122,15 @@ pub struct Engine {
 impl Engine {
     /// An engine over an open store.
     pub fn new(store: Arc<Store>, options: EngineOptions) -> Arc<Self> {
-        let access = AccessControl::new(store.clock().clone());
+        let audit = Arc::new(Audit::new(store.clock().clone()));
+        let access = AccessControl::new(store.clock().clone(), Arc::clone(&audit));
         // Here, because every session and every listener begins with an engine. An executor comes with the first
         // statement, and a warm start serves memcached clients before that.
         sql::compute_definitions(&store);
         let started_ns = store.clock().now_ns();
         let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
         let counts_prefixes = options.stat_delimiter.is_some();
-        let activity = Activity::new(store.clock());
+        let activity = Activity::new(store.clock(), Arc::clone(&audit));
         let flush_to_come = FlushToCome::of_earlier(store.flush_to_come());
         let locks = Locks::new(store.clock().clone());
         let buses = Arc::<Buses>::default();
@@ -157,6 +161,7 @@ impl Engine {
             ticked_ns: AtomicU64::new(started_ns),
             started_ms,
             activity,
+            audit,
             flush_to_come,
             hot_keys: HotKeys::default(),
         };
@@ -298,7 +303,7 @@ impl Engine {
         if rows == 0 {
             return;
         }
-        self.activity.invalidations.keep(Happening {
+        self.activity.keep(Happening {
             who: Arc::new(Who { role: source.to_owned(), protocol: "source", ..Who::default() }),
             statement: statement.into(),
             parameters: None,
@@ -311,6 +316,11 @@ impl Engine {
             rows,
             took_ns: u64::try_from(took.as_nanos()).ok(),
         });
+    }
+
+    /// Has the audit log written to this file, behind what it holds; none: there is none.
+    pub fn set_audit_file(&self, path: Option<&Path>) -> io::Result<()> {
+        self.audit.set_file(path)
     }
 
     /// Says how much is logged, and how that is changed.

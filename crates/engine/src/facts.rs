@@ -162,7 +162,7 @@ impl Server for Engine {
 
     fn note_rule(&self, table: &str, rule: &str, rows: u64, took_ns: u64) {
         let who = Who { protocol: "rule", ..Who::default() };
-        self.activity.invalidations.keep(Happening {
+        self.activity.keep(Happening {
             who: Arc::new(who),
             statement: format!("expiry rule {rule}").into(),
             parameters: None,

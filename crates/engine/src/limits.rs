@@ -151,6 +151,9 @@ pub(crate) const SLOW_KEPT: usize = 128;
 /// most.
 pub(crate) const HAPPENED_TEXT_BYTES_MAX: usize = 1 << 10;
 
+/// Who may read the audit log: the server's user and group, for it names roles and addresses.
+pub(crate) const AUDIT_FILE_MODE: u32 = 0o640;
+
 /// Invalidations that are kept: some minutes of an application that invalidates all the time.
 pub(crate) const INVALIDATIONS_KEPT: usize = 1_024;
 

@@ -13,12 +13,14 @@ use sql::token::Tokens;
 use sql::{RefusalFacts, RoleCounts, normalized};
 use store::Clock;
 
+use crate::activity::Audit;
 use crate::limits::{REFUSAL_TEXT_BYTES_MAX, REFUSALS_KEPT};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Refusals {
     clock: Clock,
+    audit: Arc<Audit>,
     last: Mutex<VecDeque<RefusalFacts>>,
     by_role: Mutex<HashMap<String, Counts>>,
     totals: Totals,
@@ -57,13 +59,14 @@ pub struct Failure<'f> {
 
 impl Refusals {
     /// None yet, in the time of this clock.
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, last: Mutex::default(), by_role: Mutex::default(), totals: Totals::default() }
+    pub(crate) fn new(clock: Clock, audit: Arc<Audit>) -> Self {
+        Self { clock, audit, last: Mutex::default(), by_role: Mutex::default(), totals: Totals::default() }
     }
 
     /// A role was let in.
-    pub(crate) fn note_login(&self, role: &str) {
+    pub(crate) fn note_login(&self, role: &str, address: Option<IpAddr>, protocol: &'static str) {
         self.count(role, |counts| counts.logins += 1);
+        self.audit.note_login(role, address, protocol);
     }
 
     /// A memcached client has shown a password, or a part of a proof that ends an exchange.
@@ -103,6 +106,7 @@ impl Refusals {
     }
 
     fn keep(&self, refused: RefusalFacts) {
+        self.audit.note_refused(&refused);
         let mut last = self.last.lock();
         if last.len() >= REFUSALS_KEPT {
             last.pop_front();
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn memory_has_a_bound() {
-        let refusals = Refusals::new(Clock::System);
+        let refusals = Refusals::new(Clock::System, Arc::new(Audit::new(Clock::System)));
         for at in 0..REFUSALS_KEPT + 10 {
             let role = format!("{at}{}", "x".repeat(REFUSAL_TEXT_BYTES_MAX));
             let failure = Failure { role: Some(&role), address: None, protocol: "postgresql", reason: "no" };
@@ -202,14 +206,14 @@ mod tests {
         assert!(last[0].role.starts_with("10"), "{}", last[0].role);
         // Roles that do not exist are not counted by their names.
         assert!(refusals.by_role.lock().is_empty());
-        refusals.note_login("a");
+        refusals.note_login("a", None, "memcached");
         refusals.retain(|_| false);
         assert!(refusals.by_role.lock().is_empty());
     }
 
     #[test]
     fn values_are_not_kept() {
-        let refusals = Arc::new(Refusals::new(Clock::System));
+        let refusals = Arc::new(Refusals::new(Clock::System, Arc::new(Audit::new(Clock::System))));
         let trail = Trail { refusals: Arc::clone(&refusals), address: None, protocol: "postgresql" };
         for statement in [
             "SELECT v FROM t WHERE k = 'hidden'",

@@ -88,7 +88,7 @@ impl Session {
         let refusals = Arc::clone(&access.refusals);
         let known = login.as_deref().filter(|role| access.holder(role).is_some());
         if let Some(role) = known {
-            refusals.note_login(role);
+            refusals.note_login(role, address, protocol);
         }
         let trail = Some(Arc::new(Trail { refusals, address, protocol }));
         let mut session = Self { role: login.clone(), login, trail, ..Self::local() };

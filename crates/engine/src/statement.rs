@@ -133,8 +133,11 @@ impl Session {
             let text = (statement, &parameters[..]);
             let happening = engine.activity.note(store, &counted, text, (&result, took), &who);
             if let Some(happening) = happening {
-                engine.activity.invalidations.keep(happening);
+                engine.activity.keep(happening);
             }
+        }
+        if let Ok(done) = &result {
+            engine.activity.note_done(|| self.who(MEMCACHED), counted.query(), done.tag);
         }
         context.receipt = receipt;
         context.note_written_too();

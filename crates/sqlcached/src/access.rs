@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 
 use crate::replace::{SECRET, replace};
 use crate::settings::{
-    AUTH_FILE, Chosen, ENABLE_SASL, HBA_FILE, IDENT_FILE, ROLES_FILE, SSL, SSL_CA_FILE, Setting,
+    AUDIT_FILE, AUTH_FILE, Chosen, ENABLE_SASL, HBA_FILE, IDENT_FILE, ROLES_FILE, SSL, SSL_CA_FILE, Setting,
 };
 
 /// What others than the owner may not do with a file that passwords could be guessed from.
@@ -28,7 +28,13 @@ pub(crate) fn start(chosen: &Chosen, engine: &Engine) -> Result<(), String> {
         }));
     }
     engine.access.set(load(chosen)?);
-    Ok(())
+    set_audit_file(chosen, engine)
+}
+
+fn set_audit_file(chosen: &Chosen, engine: &Engine) -> Result<(), String> {
+    let path = path_of(chosen, &AUDIT_FILE);
+    let fails = |error| format!("audit_file: {}: {error}", path.unwrap_or(Path::new("none")).display());
+    engine.set_audit_file(path).map_err(fails)
 }
 
 /// Reads them again. A mistake in one keeps all as they are.
@@ -36,6 +42,9 @@ pub(crate) fn reload(chosen: &Chosen, engine: &Engine) {
     match load(chosen) {
         Ok(access) => engine.access.set(access),
         Err(why) => error!("access was not changed: {why}"),
+    }
+    if let Err(why) = set_audit_file(chosen, engine) {
+        error!("the audit log goes on as it was: {why}");
     }
 }
 

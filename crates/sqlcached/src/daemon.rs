@@ -27,9 +27,10 @@ use crate::settings::{
     ANY_PORT, AUTHENTICATION_TIMEOUT, Address, COLD, Chosen, DEAD_MEMORY_PERCENT, DUMP_ENABLED, EVICTIONS,
     FLUSH_ENABLED, HTTP_HOSTS, HTTP_LISTEN_ADDRESSES, HTTP_PORT, HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE,
     LISTEN_ADDRESSES, LISTEN_BACKLOG, LOG_MIN_DURATION_STATEMENT, LOG_PARAMETER_MAX_LENGTH, MAX_CONNECTIONS,
-    MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION, NEVER, PID_FILE,
-    SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, Setting,
-    THREADS, UNIX_SOCKET_PATH, UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
+    MAX_CONNECTIONS_PER_ADDRESS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION,
+    NEVER, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER,
+    STATEMENT_TIMEOUT, Setting, THREADS, UNIX_SOCKET_PATH, UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY,
+    WATCH_ENABLED,
 };
 use crate::span::span;
 use crate::tls;
@@ -210,6 +211,7 @@ fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) -> String {
     }
     server.reload(&Reload {
         max_connections: new.count(&MAX_CONNECTIONS),
+        max_connections_per_address: new.count(&MAX_CONNECTIONS_PER_ADDRESS),
         statement_timeout: new.time(&STATEMENT_TIMEOUT),
         native_execution: new.is_on(&NATIVE_EXECUTION),
         idle_timeout: new.time(&IDLE_TIMEOUT),
@@ -343,6 +345,7 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         unix_socket_mode: u32::try_from(chosen.number(&UNIX_SOCKET_PERMISSIONS)).unwrap_or(0o700),
         threads: chosen.count(&THREADS),
         max_connections: chosen.count(&MAX_CONNECTIONS),
+        max_connections_per_address: chosen.count(&MAX_CONNECTIONS_PER_ADDRESS),
         sql_threads: chosen.count(&SQL_THREADS),
         statement_timeout: chosen.time(&STATEMENT_TIMEOUT),
         native_execution: chosen.is_on(&NATIVE_EXECUTION),

@@ -69,7 +69,7 @@ impl Engine {
     /// Takes note of a flush whose moment has come, before the housekeeping clears its rows.
     pub(crate) fn note_flush_that_came(&self) {
         if let Some(flush) = self.flush_to_come.look(self.store.now(), || self.rows_reached()) {
-            self.activity.invalidations.keep(flush);
+            self.activity.keep(flush);
             // Nobody waits for it. Other caches hear of it now: their clocks may say another time.
             let _receipt = self.tell_flush();
         }

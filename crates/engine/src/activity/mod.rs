@@ -3,6 +3,7 @@
 //! Counting a statement is a few additions on words that its thread has at hand; everything that costs more is done
 //! when a statement is met for the first time, or when somebody reads the tables.
 
+mod audit;
 mod flush_to_come;
 mod happened;
 mod history;
@@ -18,6 +19,7 @@ use sql::{Done, Invalidated, SettingFacts, SqlError};
 use store::value::Value;
 use store::{Clock, Store};
 
+pub(crate) use audit::Audit;
 pub(crate) use flush_to_come::FlushToCome;
 pub(crate) use happened::Who;
 use history::History;
@@ -35,18 +37,20 @@ pub(crate) struct Activity {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) slow: SlowLog,
     pub(crate) invalidations: Invalidations,
+    audit: Arc<Audit>,
     history: History,
     settings: Mutex<Vec<SettingFacts>>,
 }
 
 impl Activity {
     /// Nothing yet, in the time of this clock.
-    pub(crate) fn new(clock: &Clock) -> Self {
+    pub(crate) fn new(clock: &Clock, audit: Arc<Audit>) -> Self {
         Self {
             statements: Statements::default(),
             sessions: Arc::new(Sessions::new(clock.clone())),
             slow: SlowLog::new(clock.clone()),
             invalidations: Invalidations::new(clock.clone()),
+            audit,
             history: History::new(clock.now_ns()),
             settings: Mutex::default(),
         }
@@ -76,6 +80,20 @@ impl Activity {
         let catalog = store.catalog();
         let table = catalog.tables().find(|own| own.id() == table).map(|own| own.name().to_owned());
         Some(Happening { who: Arc::clone(who), statement, parameters, table, how, rows, took_ns: took })
+    }
+
+    /// Takes note of rows that were made invalid.
+    pub(crate) fn keep(&self, what: Happening) {
+        self.audit.note_invalidation(&what);
+        self.invalidations.keep(what);
+    }
+
+    /// Takes note of a statement that succeeded, if the audit log has such.
+    #[inline]
+    pub(crate) fn note_done(&self, who: impl FnOnce() -> Arc<Who>, statement: &str, tag: &str) {
+        if self.audit.is_on() {
+            self.audit.note_done(who, statement, tag);
+        }
     }
 
     /// Takes the settings over from whoever knows them.

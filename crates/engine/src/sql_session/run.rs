@@ -18,7 +18,7 @@ use super::portal::{Portal, State, bytes_of};
 use super::prepared::{self, Body, Prepared, check_name};
 use super::rows::Rows;
 use super::settings::{self, Settings, on_off};
-use super::utility::{self, Direction, Discard, Utility};
+use super::utility::{self, Direction, Discard, RoleChange, Utility};
 use super::{ClientSink, CopyOptions, Mark, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
 use crate::activity::{Concern, Counted};
 use crate::counters::Counter;
@@ -193,6 +193,7 @@ impl SqlSession {
             }
         }
         let done = result?;
+        self.note_done(counted.query(), done.tag);
         match done.tag {
             "SET" => self.follow_defaults()?,
             "DROP SCHEMA" => self.engine.access.forget_schemas(&self.engine.store)?,
@@ -243,9 +244,17 @@ impl SqlSession {
             return;
         };
         if self.status() == TransactionStatus::Idle || happening.how == Invalidation::Flushed {
-            activity.invalidations.keep(happening);
+            activity.keep(happening);
         } else if self.happened.len() < HAPPENED_IN_BLOCK_MAX {
             self.happened.push(happening);
+        }
+    }
+
+    /// Tells the audit log of a statement that succeeded. What the program does by itself is nobody's.
+    #[inline]
+    fn note_done(&self, statement: &str, tag: &str) {
+        if let Some(who) = &self.who {
+            self.engine.activity.note_done(|| Arc::clone(who), statement, tag);
         }
     }
 
@@ -306,7 +315,7 @@ impl SqlSession {
         self.pending_held.set(0);
         self.apply_settings();
         for happening in self.happened.drain(..).filter(|_| committed) {
-            self.engine.activity.invalidations.keep(happening);
+            self.engine.activity.keep(happening);
         }
         for pending in std::mem::take(&mut self.pending) {
             if committed {
@@ -404,7 +413,7 @@ impl SqlSession {
             Utility::Listen(_) | Utility::Unlisten(_) | Utility::Notify { .. } => self.channel(utility),
             Utility::Copy(copy) => self.copy(context, copy, sink),
             Utility::Lock(lock) => self.lock(context, lock),
-            Utility::Role(statement) => self.change_roles(context, statement, sink),
+            Utility::Role(change) => self.change_roles(context, change, sink),
         }
     }
 
@@ -412,9 +421,10 @@ impl SqlSession {
     fn change_roles(
         &mut self,
         context: &mut SqlThreadContext,
-        statement: &RoleStatement,
+        change: &RoleChange,
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
+        let statement = &change.statement;
         if self.in_block() {
             let message = "roles cannot be changed in a transaction, because it could not be undone";
             return Err(SqlError::new("25001", message));
@@ -428,7 +438,9 @@ impl SqlSession {
             self.run_sql(context, &drop, &[], sink)?;
         }
         self.engine.access.change_roles(statement, giver, &self.engine.store)?;
-        Ok(done(utility::tag_of_role(statement)))
+        let tag = utility::tag_of_role(statement);
+        self.note_done(&change.shown, tag);
+        Ok(done(tag))
     }
 
     /// A cursor's next rows; `None`: the session waits for a lock. A portal that a client has bound and not yet run is

@@ -3,7 +3,7 @@
 use auth::statement::{GrantedOn, RoleStatement};
 use sql::token::Kind;
 
-use sql::{SqlError, SqlType};
+use sql::{SqlError, SqlType, normalized};
 use store::scalar::interval::Interval;
 
 use super::copy::{self, CopyDirection, CopyStatement};
@@ -94,14 +94,22 @@ pub(crate) enum Utility {
     /// `LOCK TABLE`
     Lock(Lock),
     /// `CREATE ROLE` and its like
-    Role(Box<RoleStatement>),
+    Role(Box<RoleChange>),
+}
+
+/// A statement about roles.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RoleChange {
+    pub(crate) statement: RoleStatement,
+    /// Its text without its values: a password is one.
+    pub(crate) shown: String,
 }
 
 impl Utility {
     /// What it is called where only reading is allowed, if it writes. Of statements that the SQL layer runs, that says.
     pub(crate) fn writes(&self) -> Option<&'static str> {
         match self {
-            Self::Role(statement) => Some(tag_of_role(statement)),
+            Self::Role(change) => Some(tag_of_role(&change.statement)),
             Self::Copy(copy) => (copy.direction == CopyDirection::In).then_some("COPY FROM"),
             Self::Set { .. }
             | Self::SetConstraints
@@ -213,9 +221,9 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
     ];
     let about_roles = ["CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN"];
     if about_roles.iter().any(|word| reader.at_keyword(word))
-        && let Some(role) = auth::statement::read(text)?
+        && let Some(statement) = auth::statement::read(text)?
     {
-        return Ok(Some(Utility::Role(Box::new(role))));
+        return Ok(Some(Utility::Role(Box::new(RoleChange { statement, shown: normalized(text) }))));
     }
     let Some(word) = reader.one_of(words) else { return elsewhere(&mut reader).map_or(Ok(None), Err) };
     let utility = match word {

@@ -222,6 +222,19 @@ pub(crate) static MAX_CONNECTIONS: Setting = Setting {
     help: "Largest number of open connections; one more gets an error and is closed.",
 };
 
+pub(crate) static MAX_CONNECTIONS_PER_ADDRESS: Setting = Setting {
+    name: "max_connections_per_address",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Number { min: 0, max: 1_000_000 },
+    default: "0",
+    reloadable: true,
+    section: Section::Network,
+    help: "Largest number of open connections from one IP address; one more gets an error and is closed. 0 is no limit but \
+           max_connections. Connections by the Unix sockets and to the HTTP port are not counted.",
+};
+
 pub(crate) static THREADS: Setting = Setting {
     name: "threads",
     letter: Some('t'),
@@ -695,6 +708,19 @@ pub(crate) static LOG_MIN_DURATION_STATEMENT: Setting = Setting {
            none. Literals are shown as ?, and parameters are left out: see log_parameter_max_length.",
 };
 
+pub(crate) static AUDIT_FILE: Setting = Setting {
+    name: "audit_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Log,
+    help: "File to which the daemon adds a line of JSON for each login, refusal, definition, grant and invalidation by a client \
+           (docs/security.md). SIGHUP opens it again.",
+};
+
 pub(crate) static LOG_PARAMETER_MAX_LENGTH: Setting = Setting {
     name: "log_parameter_max_length",
     letter: None,
@@ -720,6 +746,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &HTTP_HOSTS,
     &UNIX_SOCKET_PERMISSIONS,
     &MAX_CONNECTIONS,
+    &MAX_CONNECTIONS_PER_ADDRESS,
     &THREADS,
     &IDLE_TIMEOUT,
     &FLUSH_ENABLED,
@@ -759,6 +786,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &VERBOSITY,
     &LOG_MIN_DURATION_STATEMENT,
     &LOG_PARAMETER_MAX_LENGTH,
+    &AUDIT_FILE,
 ];
 
 /// The rows of one heading.
