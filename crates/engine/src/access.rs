@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use sql::{Holder, OWNER, RoleCounts, RoleFacts, SqlError};
 use store::{Catalog, Clock, Store};
 
-use crate::activity::Audit;
+use crate::audit::Audit;
 use crate::owned;
 use crate::refusals::{Failure, Refusals};
 

@@ -15,8 +15,9 @@ use sql::{Account, Executor, Invalidation, Limits, RuleRunner, SqlError, ViewRun
 use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::access::AccessControl;
-use crate::activity::{Activity, Audit, FlushToCome, Happening, Who};
+use crate::activity::{Activity, FlushToCome, Happening, Who};
 use crate::advisory::Locks;
+use crate::audit::Audit;
 use crate::buses::{Buses, Tap};
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};

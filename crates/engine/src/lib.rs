@@ -30,6 +30,7 @@ mod access;
 mod activity;
 mod advisory;
 mod answer;
+mod audit;
 mod buses;
 mod channels;
 mod command;

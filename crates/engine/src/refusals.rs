@@ -13,7 +13,7 @@ use sql::token::Tokens;
 use sql::{RefusalFacts, RoleCounts, normalized};
 use store::Clock;
 
-use crate::activity::Audit;
+use crate::audit::Audit;
 use crate::limits::{REFUSAL_TEXT_BYTES_MAX, REFUSALS_KEPT};
 
 /// See the module.

@@ -33,7 +33,8 @@ pub(crate) fn start(chosen: &Chosen, engine: &Engine) -> Result<(), String> {
 
 fn set_audit_file(chosen: &Chosen, engine: &Engine) -> Result<(), String> {
     let path = path_of(chosen, &AUDIT_FILE);
-    let fails = |error| format!("audit_file: {}: {error}", path.unwrap_or(Path::new("none")).display());
+    let fails =
+        |error| format!("audit_file: {}: {error}", path.unwrap_or_else(|| Path::new("none")).display());
     engine.set_audit_file(path).map_err(fails)
 }
 

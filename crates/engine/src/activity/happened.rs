@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use parking_lot::Mutex;
 use store::value::{Value, ValueRef};
 
+use crate::audit::By;
 use crate::limits::HAPPENED_TEXT_BYTES_MAX;
 
 /// Who did something.
@@ -19,6 +20,14 @@ pub(crate) struct Who {
     pub(crate) address: Option<String>,
     /// `postgresql`, `memcached`, `http`, `rule`, `source`.
     pub(crate) protocol: &'static str,
+}
+
+impl Who {
+    /// The same for the audit log.
+    pub(crate) fn by(&self) -> By<'_> {
+        let Self { role, pid, address, protocol } = self;
+        By { role, address: address.as_deref(), protocol, pid: *pid }
+    }
 }
 
 /// The last of something, the newest last. Its lock is held for a moment.

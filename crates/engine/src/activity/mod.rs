@@ -3,7 +3,6 @@
 //! Counting a statement is a few additions on words that its thread has at hand; everything that costs more is done
 //! when a statement is met for the first time, or when somebody reads the tables.
 
-mod audit;
 mod flush_to_come;
 mod happened;
 mod history;
@@ -19,7 +18,8 @@ use sql::{Done, Invalidated, SettingFacts, SqlError};
 use store::value::Value;
 use store::{Clock, Store};
 
-pub(crate) use audit::Audit;
+use crate::audit::Audit;
+
 pub(crate) use flush_to_come::FlushToCome;
 pub(crate) use happened::Who;
 use history::History;
@@ -84,7 +84,8 @@ impl Activity {
 
     /// Takes note of rows that were made invalid.
     pub(crate) fn keep(&self, what: Happening) {
-        self.audit.note_invalidation(&what);
+        let (by, table) = (what.who.by(), what.table.as_deref());
+        self.audit.note_invalidation(&by, &what.statement, table, what.rows);
         self.invalidations.keep(what);
     }
 
@@ -92,7 +93,7 @@ impl Activity {
     #[inline]
     pub(crate) fn note_done(&self, who: impl FnOnce() -> Arc<Who>, statement: &str, tag: &str) {
         if self.audit.is_on() {
-            self.audit.note_done(who, statement, tag);
+            self.audit.note_done(&who().by(), statement, tag);
         }
     }
 

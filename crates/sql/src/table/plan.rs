@@ -571,8 +571,8 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// Whether the index, behind so many equal columns, gives the order asked for, and if so whether backwards, and with
-    /// NULL of the next column where.
+    /// Whether the index, behind so many equal columns, gives the order asked for, and if so whether backwards, and
+    /// where NULL of the next column comes.
     fn order_of(&self, index: &Index, equal: usize) -> Option<(bool, Nulls)> {
         let columns = &index.def().columns;
         // An order is by the columns' own collations.

@@ -1,15 +1,14 @@
-//! The audit log: who came in and who did not, who defined, granted and invalidated what. A line of JSON for each, behind
-//! the last one of a file.
+//! The audit log: who came in and who did not, who defined, granted and invalidated what. A line of JSON for each,
+//! behind the last one of a file.
 //!
-//! Values are left out of statements: a password in one would be in the file for good. What a transaction defined stands
-//! in the log as it was done, whether the transaction commits or not; what it made invalid, when it commits.
+//! Values are left out of statements: a password in one would be in the file for good. What a transaction defined
+//! stands in the log as it was done, whether the transaction commits or not; what it made invalid, when it commits.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
@@ -18,7 +17,6 @@ use sql::RefusalFacts;
 use store::Clock;
 use store::scalar::moment::write_timestamptz;
 
-use super::{Happening, Who};
 use crate::limits::AUDIT_FILE_MODE;
 
 /// The invalidations that a source's stream brings are none of anybody here.
@@ -36,6 +34,16 @@ pub(crate) struct Audit {
     failed: AtomicBool,
 }
 
+/// Who did something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct By<'b> {
+    pub(crate) role: &'b str,
+    pub(crate) address: Option<&'b str>,
+    pub(crate) protocol: &'static str,
+    /// The number of a SQL session.
+    pub(crate) pid: Option<i32>,
+}
+
 /// What is told of an event, in the order of the line.
 struct Line(Map<String, Value>);
 
@@ -49,11 +57,11 @@ impl Line {
         self
     }
 
-    fn by(self, who: &Who) -> Self {
-        self.with("role", Some(who.role.as_str()))
-            .with("address", who.address.as_deref())
-            .with("protocol", Some(who.protocol))
-            .with("pid", who.pid)
+    fn by(self, by: &By<'_>) -> Self {
+        self.with("role", Some(by.role))
+            .with("address", by.address)
+            .with("protocol", Some(by.protocol))
+            .with("pid", by.pid)
     }
 }
 
@@ -97,21 +105,21 @@ impl Audit {
     }
 
     /// A statement of this tag has succeeded: it is noted if it has defined something, or changed what roles may do.
-    pub(crate) fn note_done(&self, who: impl FnOnce() -> Arc<Who>, statement: &str, tag: &str) {
+    pub(crate) fn note_done(&self, by: &By<'_>, statement: &str, tag: &str) {
         let event = match () {
             () if is_of_roles(tag) => "grant",
             () if defines(tag) => "definition",
             () => return,
         };
-        let line = Line::new(event).by(&who());
+        let line = Line::new(event).by(by);
         self.write(line.with("tag", Some(tag)).with("statement", Some(statement)));
     }
 
-    /// Rows were made invalid.
-    pub(crate) fn note_invalidation(&self, what: &Happening) {
-        if self.is_on() && what.who.protocol != OF_SOURCES {
-            let line = Line::new("invalidation").by(&what.who).with("statement", Some(&*what.statement));
-            self.write(line.with("table", what.table.as_deref()).with("rows", Some(what.rows)));
+    /// So many rows were made invalid; of no table: of all that memcached's clients reach.
+    pub(crate) fn note_invalidation(&self, by: &By<'_>, statement: &str, table: Option<&str>, rows: u64) {
+        if self.is_on() && by.protocol != OF_SOURCES {
+            let line = Line::new("invalidation").by(by).with("statement", Some(statement));
+            self.write(line.with("table", table).with("rows", Some(rows)));
         }
     }
 
