@@ -351,11 +351,11 @@ impl Socket {
 
     /// Tells the peer that nothing more comes, behind what waits. It may still be read from.
     pub(crate) fn finish(&mut self) {
-        self.finished = true;
         if let Some(tls) = &mut self.tls {
             tls.say_goodbye();
             self.send_records();
         }
+        self.finished = true;
         self.shut_if_finished();
     }
 

@@ -117,3 +117,33 @@ fn what_is_sent_behind_a_wait_arrives() {
         until(&format!("what {going:?} has sent is there"), || psql(&shop.direct, &sql) == "1");
     }
 }
+
+/// While a client that has said its last word does not read, and the source is gone, its worker turned without an end.
+#[test]
+fn who_does_not_read_costs_no_processor() {
+    let shop = Shop::cached(WARES);
+    let mut client = connect(&shop.through, true);
+    let much = "SELECT repeat('x', 1000) FROM generate_series(1, 2000)";
+    client.write_all(&message(b"Q", much)).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    until("its session at the source has ended", || {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT repeat%'";
+        psql(&shop.direct, sql) == "0"
+    });
+    let pid = shop.daemon.daemon.pid();
+    let before = processor_ticks(pid);
+    thread::sleep(Duration::from_secs(1));
+    // Of a second of one processor, less than a third: others of its threads work, too.
+    assert!(processor_ticks(pid) - before < 30, "{} ticks", processor_ticks(pid) - before);
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).unwrap();
+    assert!(answers.len() > 2_000_000, "{} bytes", answers.len());
+}
+
+/// Hundredths of a second that a process has worked.
+fn processor_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let behind = stat.rsplit(") ").next().unwrap();
+    let times = behind.split(' ').skip(11).take(2);
+    times.map(|time| time.parse::<u64>().unwrap()).sum()
+}

@@ -53,7 +53,7 @@ pub(crate) struct Forwarded {
     early: Vec<u8>,
     /// Bytes of this session in the sum of all.
     accounted: usize,
-    /// What each side waits for; none: nothing more, and no event of it is heard.
+    /// What each side waits for; none: no event of it is heard.
     pub(super) interests: [Option<epoll::EventFlags>; 2],
     /// How a request to cancel names it at its source, and one that waits until what its client has sent is forwarded.
     target: Arc<Target>,
@@ -75,7 +75,7 @@ impl Forwarded {
         early: Vec<u8>,
         now: Tick,
     ) -> Self {
-        let interests = [Some(epoll::EventFlags::empty()); 2];
+        let interests = [None; 2];
         Self {
             client,
             source,
@@ -221,7 +221,8 @@ impl Forwarded {
         within_memory && !is_over && !self.is_unheard && !self.source.broken
     }
 
-    /// What it waits for from now on, of each side; none: it is over with that side.
+    /// What it waits for from now on, of each side. Without anything, it is not to be told that the side is gone, either:
+    /// it would be told so again and again.
     pub(super) fn interest(&self, side: Side) -> Option<epoll::EventFlags> {
         let own = if side == Side::Client { &self.client } else { &self.source };
         if own.broken || (side == Side::Source && own.ended) {
@@ -234,7 +235,7 @@ impl Forwarded {
         if own.output_waiting() > 0 {
             flags |= epoll::EventFlags::OUT;
         }
-        Some(flags)
+        Some(flags).filter(|flags| !flags.is_empty())
     }
 
     /// Whether decrypted bytes wait that no event announces.

@@ -164,16 +164,7 @@ impl Worker {
                 self.sessions.push(None);
                 self.sessions.len() - 1
             });
-            let tokens = [Side::Client, Side::Source].map(|side| token_of(place, side));
-            let added = epoll::add(&self.epoll, &session.client, tokens[0], epoll::EventFlags::empty())
-                .and_then(|()| {
-                    epoll::add(&self.epoll, &session.source, tokens[1], epoll::EventFlags::empty())
-                });
             self.sessions[place] = Some(Box::new(session));
-            if added.is_err() {
-                self.close(place);
-                continue;
-            }
             self.with(place, |session, bench| {
                 session.begin(bench);
                 session.turn(Side::Client, bench)
@@ -270,11 +261,13 @@ impl Worker {
             if session.interests[at] == wanted {
                 continue;
             }
-            session.interests[at] = wanted;
+            let before = std::mem::replace(&mut session.interests[at], wanted);
             let socket = if side == Side::Client { &session.client } else { &session.source };
-            let changed = match wanted {
-                Some(wanted) => epoll::modify(&self.epoll, socket, token_of(place, side), wanted),
-                None => epoll::delete(&self.epoll, socket),
+            let token = token_of(place, side);
+            let changed = match (before, wanted) {
+                (Some(_), Some(wanted)) => epoll::modify(&self.epoll, socket, token, wanted),
+                (None, Some(wanted)) => epoll::add(&self.epoll, socket, token, wanted),
+                (_, None) => epoll::delete(&self.epoll, socket),
             };
             if changed.is_err() {
                 return false;
