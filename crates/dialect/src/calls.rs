@@ -442,7 +442,11 @@ impl<'a> Translator<'a, '_> {
             out.push(self.expression(condition)?);
             self.pass_sign(")", out)?;
         }
-        self.pass_words(&["IGNORE", "RESPECT", "NULLS"], out);
+        // `NULLS` alone belongs to the order that the call is sorted by.
+        if self.peek().is_some_and(|token| token.is_any(&["IGNORE", "RESPECT"])) {
+            self.pass(out);
+            self.pass_word("NULLS", out)?;
+        }
         match &function.over {
             None => Ok(()),
             Some(WindowType::NamedWindow(_)) => {

@@ -11,7 +11,7 @@ use store::value::Value;
 
 use super::calls::Argument;
 use super::cast::TypeName;
-use super::lateral::{COLUMNS_MAX, LATERAL, TAKEN_MAX};
+use super::lateral::{COLUMNS_MAX, LATERAL, TAKEN_MAX, column_name};
 use super::out::Out;
 use super::own::{Own, add_new};
 use super::rows::{Rows, RowsColumn};
@@ -69,7 +69,7 @@ impl<'a> Translator<'a, '_> {
                 return Err(self.placed(error, place));
             }
         };
-        let value = call.wrapped("(SELECT c0 FROM", ")").of_type(ty);
+        let value = call.wrapped(&format!("(SELECT {} FROM", column_name(0)), ")").of_type(ty);
         let decimal = own.body.as_ref().is_ok_and(|body| body.decimals.first() == Some(&true));
         let value = if decimal { numeric::settled(value) } else { value };
         Ok(value.labelled(own.def.own_name()))
@@ -131,13 +131,13 @@ impl<'a> Translator<'a, '_> {
         let named = own.def.has_outputs() || columns.len() > 1;
         let column = |(at, column): (usize, store::definition::ViewColumn)| RowsColumn {
             name: column.name,
-            own: format!("c{at}"),
+            own: column_name(at),
             ty: SqlType::of_oid(column.ty),
         };
         let mut columns: Vec<RowsColumn> = columns.into_iter().enumerate().map(column).collect();
         if columns.is_empty() {
             let name = own.def.own_name().to_owned();
-            columns.push(RowsColumn { name, own: "c0".to_owned(), ty: Some(SqlType::Void) });
+            columns.push(RowsColumn { name, own: column_name(0), ty: Some(SqlType::Void) });
         }
         Ok(Rows { call, columns, named, open })
     }

@@ -33,6 +33,11 @@ pub(super) struct Lateral<'a> {
     too_much: bool,
 }
 
+/// The name of a column of the table that a `LATERAL` query becomes: none that a user's table has by accident.
+pub fn column_name(at: usize) -> String {
+    format!("_lateral_column{at}")
+}
+
 impl<'a> Translator<'a, '_> {
     /// From the word on.
     pub(super) fn lateral(
@@ -83,7 +88,7 @@ impl<'a> Translator<'a, '_> {
         for (column, given) in columns.iter_mut().zip(given) {
             column.0 = given;
         }
-        let own = |(at, (name, _)): (usize, &(String, _))| (name.clone(), format!("c{at}"));
+        let own = |(at, (name, _)): (usize, &(String, _))| (name.clone(), column_name(at));
         let renamed = columns.iter().enumerate().map(own).collect();
         let relation = Relation::new(name, Source::Query(Some(columns)));
         self.scopes.add(Relation { renamed, ..relation });

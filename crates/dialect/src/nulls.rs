@@ -41,17 +41,17 @@ impl Sorted {
 /// How the place of NULL in an order is said.
 #[derive(Debug)]
 pub(super) enum Nulls {
-    /// Not at all.
-    AsSqlite,
+    /// Not at all, for there is none.
+    Nowhere,
     /// By words behind the term.
     Said(&'static str),
     /// By a term in front of it.
     By(String),
 }
 
-/// The words for an order that does not say it.
-pub(super) fn words(descending: bool) -> &'static str {
-    if descending { " NULLS FIRST" } else { " NULLS LAST" }
+/// The words for an order in which NULL comes first, or last.
+pub(super) fn words(first: bool) -> &'static str {
+    if first { " NULLS FIRST" } else { " NULLS LAST" }
 }
 
 impl<'a> Translator<'a, '_> {
@@ -79,6 +79,9 @@ impl<'a> Translator<'a, '_> {
                 self.add_present(left, found);
                 self.add_present(right, found);
             }
+            // A row whose first column is NULL may still differ from another one.
+            Expr::BinaryOp { left, op: BinaryOperator::NotEq, right }
+                if [left, right].iter().any(|side| matches!(bare(side), Expr::Tuple(_))) => {}
             Expr::BinaryOp { left, op, right } if compares(op) => {
                 add(left);
                 add(right);
@@ -104,15 +107,19 @@ impl<'a> Translator<'a, '_> {
         let descending = matches!(term.options.sort, Some(OrderBySort::Desc));
         let first = term.options.nulls_first.unwrap_or(descending);
         let never = || sorted != Sorted::Arms && !self.may_be_null(&term.expr, outputs);
-        if first != descending || never() {
-            return Nulls::AsSqlite;
+        if never() {
+            return Nulls::Nowhere;
+        }
+        if first != descending {
+            // SQLite has it there anyway, but a view's text is read as PostgreSQL's once more.
+            return Nulls::Said(words(first));
         }
         let absence =
             Some(()).filter(|()| sorted == Sorted::Rows).and_then(|()| self.absence_of(term, outputs, by));
         match absence {
             Some(column) if descending => Nulls::By(format!(" {column} DESC, ")),
             Some(column) => Nulls::By(format!(" {column}, ")),
-            None => Nulls::Said(words(descending)),
+            None => Nulls::Said(words(first)),
         }
     }
 

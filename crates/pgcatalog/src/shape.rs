@@ -205,7 +205,8 @@ const ABSENCE: &str = "_null ";
 /// order. So a statement asks for the order of two columns, this one first, which an index can give.
 pub fn has_absence(def: &TableDef, column: usize) -> bool {
     let of = |index: &IndexDef| index.elements.is_none() && index.columns.contains(&column);
-    def.may_be_null(column) && !def.columns[column].pending && def.indexes.iter().any(of)
+    let is_free = || def.column_index(&name_of_absence(column)).is_none();
+    def.may_be_null(column) && !def.columns[column].pending && def.indexes.iter().any(of) && is_free()
 }
 
 /// The name of the column that says where this one is NULL.

@@ -70,6 +70,8 @@ pub struct Executor {
     meaning: (Option<Zone>, LikeStyle),
     /// Where they look for names without a schema.
     path: Option<Arc<[String]>>,
+    /// The definitions of the tables that the connection knows, for who looks nowhere in particular.
+    base: Arc<Catalog>,
     /// How many functions and procedures are being called, one by the other.
     depth: usize,
     /// Calls by their text, with the types that the client chose; they go with the plans.
@@ -138,8 +140,10 @@ impl Executor {
         let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
         let sequences = Vec::new();
         let (orders, meaning) = (HashSet::new(), Default::default());
+        let base = Arc::clone(&core.catalog);
         let mut executor = Self {
             core,
+            base,
             cache,
             other_cache,
             shapes,
@@ -278,7 +282,8 @@ impl Executor {
     fn look_in(&mut self, path: Option<Arc<[String]>>) {
         if self.path != path {
             self.path = path;
-            self.core.catalog = self.catalog_of_now();
+            // Later definitions than those that the connection knows would come without their tables.
+            self.core.catalog = self.catalog_of_path();
             self.change_meaning(self.meaning);
         }
     }
@@ -491,7 +496,8 @@ impl Executor {
         if self.core.store.generation() == self.core.catalog.generation {
             return Ok(());
         }
-        self.core.catalog = self.catalog_of_now();
+        self.base = self.core.store.catalog();
+        self.core.catalog = self.catalog_of_path();
         self.cache.clear();
         self.other_cache.clear();
         self.shapes.clear();
@@ -499,12 +505,11 @@ impl Executor {
         self.register_tables()
     }
 
-    /// The store's definitions, for who looks for names where the plans do.
-    fn catalog_of_now(&self) -> Arc<Catalog> {
-        let catalog = self.core.store.catalog();
+    /// The definitions, for who looks for names where the plans do.
+    fn catalog_of_path(&self) -> Arc<Catalog> {
         match &self.path {
-            Some(path) => Arc::new(catalog.with_path(Arc::clone(path))),
-            None => catalog,
+            Some(path) => Arc::new(self.base.with_path(Arc::clone(path))),
+            None => Arc::clone(&self.base),
         }
     }
 

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
-use dialect::lateral::{COLUMNS_MAX, TAKEN_MAX};
+use dialect::lateral::{COLUMNS_MAX, TAKEN_MAX, column_name};
 use pgcatalog::function::Caller;
 use sqlite::{Arguments, Connection, Cursor, Failure, Module, Operator, Output, Pulled, Request, Statement};
 use store::value::{Value, ValueRef};
@@ -77,7 +77,7 @@ impl Module for LateralModule {
     type Cursor = LateralCursor;
 
     fn declaration(&self) -> String {
-        let shown = (0..COLUMNS_MAX).map(|at| format!("c{at}"));
+        let shown = (0..COLUMNS_MAX).map(column_name);
         let taken = (0..TAKEN_MAX).map(|at| format!("_taken{at} HIDDEN"));
         let all: Vec<String> = shown.chain(["_query HIDDEN".to_owned()]).chain(taken).collect();
         format!("CREATE TABLE x ({})", all.join(", "))
