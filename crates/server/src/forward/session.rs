@@ -221,8 +221,8 @@ impl Forwarded {
         within_memory && !is_over && !self.is_unheard && !self.source.broken
     }
 
-    /// What it waits for from now on, of each side. Without anything, it is not to be told that the side is gone, either:
-    /// it would be told so again and again.
+    /// What it waits for from now on, of each side. Without anything, it is not to be told that the side is gone,
+    /// either: it would be told so again and again.
     pub(super) fn interest(&self, side: Side) -> Option<epoll::EventFlags> {
         let own = if side == Side::Client { &self.client } else { &self.source };
         if own.broken || (side == Side::Source && own.ended) {
