@@ -226,10 +226,21 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
+    /// Refuses elements that arrays, which are JSON in the store, cannot hold.
+    pub(super) fn check_element(&self, ty: Option<SqlType>, place: Option<Token<'a>>) -> Step<()> {
+        if ty != Some(SqlType::Bytea) {
+            return Ok(());
+        }
+        let message = "arrays of bytea are not supported; encode(x, 'hex') gives texts";
+        Err(self.error_at(place, state::NOT_SUPPORTED, message))
+    }
+
     /// `ARRAY(SELECT ...)`
     pub(super) fn array_of_query(&mut self, query: &Query) -> Step<Out<'a>> {
         self.keyword("ARRAY")?;
+        let word = self.peek();
         let query = self.subquery(query)?;
+        self.check_element(query.ty, word)?;
         // What has no other type is a text.
         let ty = query.ty.unwrap_or(SqlType::Text).array();
         let out =
@@ -254,6 +265,7 @@ impl<'a> Translator<'a, '_> {
         self.sign("]")?;
         self.refuse_mismatch("ARRAY", types::mismatch(parts.iter().map(|part| part.ty)), Some(word))?;
         let element = parts.iter().filter_map(|part| part.ty).reduce(types::wider_moment);
+        self.check_element(element, Some(word))?;
         for part in &mut parts {
             if let Some(ty) = element {
                 self.suggest(part, ty)?;

@@ -324,6 +324,9 @@ impl<'a> Translator<'a, '_> {
         {
             self.suggest(&mut argument, texts)?;
         }
+        if name == "array_agg" {
+            self.check_element(argument.ty, self.peek())?;
+        }
         Ok(argument_for(name, at, argument))
     }
 

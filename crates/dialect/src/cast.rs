@@ -147,6 +147,7 @@ impl<'a> Translator<'a, '_> {
         if !array {
             return Ok(TypeName { ty, modifiers, plain });
         }
+        self.check_element(Some(ty), Some(word))?;
         match ty.array() {
             Some(ty) => Ok(TypeName { ty, modifiers, plain: false }),
             None => Err(self.error_at(

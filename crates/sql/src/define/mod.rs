@@ -282,6 +282,9 @@ fn check_column_name(name: &str) -> Result<(), SqlError> {
 /// A column of a declared type.
 pub(crate) fn typed_column(catalog: &Catalog, name: &str, declared: &str) -> Result<ColumnDef, SqlError> {
     let bare = declared.strip_suffix("[]").map(str::trim_end);
+    if bare.and_then(SqlType::of_declared) == Some(SqlType::Bytea) {
+        return Err(SqlError::not_supported("a column of arrays of bytea"));
+    }
     match catalog.enumeration(bare.unwrap_or(declared)) {
         Some(own) => Ok(ColumnDef::of_enum(name, own, bare.is_some())),
         None => Ok(ColumnDef::new(name, declared)?),

@@ -107,3 +107,23 @@ fn a_row_that_breaks_a_constraint_is_said() {
         assert_eq!(error.detail.as_deref(), Some(&expected), "{sql}");
     }
 }
+
+/// Such an array was `{true}`, and one that was read had NULL for each element.
+#[test]
+fn arrays_of_bytes_are_refused() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE b (id INT PRIMARY KEY, b BYTEA);\nINSERT INTO b VALUES (1, '\\x01ff')");
+    for sql in [
+        "SELECT ARRAY['\\x01'::bytea]",
+        "SELECT ARRAY[b, NULL] FROM b",
+        "SELECT '{}'::bytea[]",
+        "SELECT array_agg(b) FROM b",
+        "SELECT ARRAY(SELECT b FROM b)",
+        "SELECT array_agg(x) FROM (VALUES ('\\x01'::bytea), (NULL)) v (x)",
+        "CREATE TABLE c (b BYTEA[])",
+        "ALTER TABLE b ADD COLUMN c BYTEA ARRAY",
+    ] {
+        assert_eq!(db.state(sql), "0A000", "{sql}");
+    }
+    assert_eq!(db.query("SELECT array_agg(encode(b, 'hex')) FROM b"), "[\"01ff\"]");
+}
