@@ -27,24 +27,24 @@ struct Shown {
 
 impl Translator<'_, '_> {
     /// Refuses a column of a grouped query that its groups do not have one value of. `order`: the terms that sort it;
-    /// `from`: where the clause begins that is next to be refused.
+    /// `from`: where the clause begins that is next to be refused. Says whether the query is a grouped one.
     pub(super) fn check_grouped(
         &self,
         select: &Select,
         order: &[OrderByExpr],
         outputs: &[Output<'_>],
         from: usize,
-    ) -> Step<()> {
-        let GroupByExpr::Expressions(terms, _) = &select.group_by else { return Ok(()) };
+    ) -> Step<bool> {
+        let GroupByExpr::Expressions(terms, _) = &select.group_by else { return Ok(false) };
         if self.served {
-            return Ok(());
+            return Ok(false);
         }
         let meant = |term| self.meant(bare(term), select, outputs);
         let parts = terms.iter().flat_map(|term| match bare(term) {
             Expr::Tuple(parts) => parts.iter().collect(),
             _ => vec![term],
         });
-        let Some(grouped) = parts.map(meant).collect::<Option<Vec<&Expr>>>() else { return Ok(()) };
+        let Some(grouped) = parts.map(meant).collect::<Option<Vec<&Expr>>>() else { return Ok(false) };
         let mut shown = Shown { aggregate: !terms.is_empty() || select.having.is_some(), loose: None };
         for item in &select.projection {
             match item {
@@ -66,7 +66,9 @@ impl Translator<'_, '_> {
         for term in order.iter().filter(|term| !is_listed(term)) {
             self.look(&term.expr, &grouped, &mut shown);
         }
-        let Some((table, column)) = shown.loose.filter(|_| shown.aggregate) else { return Ok(()) };
+        let Some((table, column)) = shown.loose.filter(|_| shown.aggregate) else {
+            return Ok(shown.aggregate);
+        };
         let is_named =
             |token: &&sqltext::token::Token<'_>| unquoted(token.text).eq_ignore_ascii_case(&column);
         let place = self.tokens[from..].iter().find(is_named).or_else(|| self.tokens.get(from)).copied();
@@ -74,6 +76,23 @@ impl Translator<'_, '_> {
             "column \"{table}.{column}\" must appear in the GROUP BY clause or be used in an aggregate function"
         );
         Err(self.error_at(place, state::GROUPING, message))
+    }
+
+    /// The same of the terms that sort a query, of which it is known whether it is grouped without them.
+    pub(super) fn check_sorted(
+        &self,
+        select: &Select,
+        order: &[OrderByExpr],
+        outputs: &[Output<'_>],
+    ) -> Step<()> {
+        // An aggregate may stand there alone.
+        let is_column = |term: &OrderByExpr| {
+            matches!(bare(&term.expr), Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_))
+        };
+        if self.grouped || !order.iter().all(is_column) {
+            self.check_grouped(select, order, outputs, self.at)?;
+        }
+        Ok(())
     }
 
     /// What a term of `GROUP BY` means: a column of the list by its number, or by a name that no table has. None: that

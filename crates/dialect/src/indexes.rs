@@ -235,6 +235,7 @@ impl<'a> Translator<'a, '_> {
 
     /// The hidden column that stands for an expression.
     pub(super) fn hidden_of(&self, out: &Out<'_>) -> Option<&Hidden> {
+        self.hidden.first()?;
         let text = out.text();
         self.hidden.iter().find(|hidden| hidden.column == text.trim())
     }

@@ -272,6 +272,8 @@ struct Translator<'a, 'n> {
     select: Plain,
     /// Where the text of the last `SELECT`'s list ends, and where the keys of its `DISTINCT ON` begin.
     list_end: usize,
+    /// The last `SELECT` makes groups of its rows.
+    grouped: bool,
     distinct_keys: usize,
     /// The columns of the last `SELECT`, as names behind its `ORDER BY` may mean them.
     outputs: Vec<Output<'a>>,
@@ -591,6 +593,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             served: false,
             select: Plain::Not,
             list_end: 0,
+            grouped: false,
             distinct_keys: 0,
             outputs: Vec::new(),
             spread: None,

@@ -100,14 +100,13 @@ impl<'a> Translator<'a, '_> {
         let mut condition = None;
         if let Some(selection) = &select.selection {
             self.pass_word("WHERE", &mut out)?;
-            self.note_present(selection);
             let mut selection = self.condition_by_index(selection, None)?;
             condition = Some(selection.take_node());
             out.push(selection);
         }
         self.begin_clause(None);
         let group = self.group(&select.group_by, &outputs, &mut out)?;
-        self.check_grouped(select, &[], &outputs, list)?;
+        let grouped = self.check_grouped(select, &[], &outputs, list)?;
         if let Some(condition) = &select.having {
             self.pass_word("HAVING", &mut out)?;
             out.push(self.condition(condition)?);
@@ -124,6 +123,7 @@ impl<'a> Translator<'a, '_> {
             self.select = Plain::Found(Box::new(select));
         }
         (self.list_end, self.distinct_keys, self.outputs) = (list_end, distinct_keys, outputs);
+        self.grouped = grouped;
         Ok(out)
     }
 
@@ -143,7 +143,7 @@ impl<'a> Translator<'a, '_> {
         let word = self.token()?;
         let mut out = Out::made("SELECT * FROM", word.start);
         let table = self.table(None, &mut out)?;
-        self.outputs = self.outputs_of_star(None);
+        (self.outputs, self.grouped) = (self.outputs_of_star(None), false);
         self.add_arm(vec![Item { star: true, columns: self.star(None), ..Item::default() }]);
         if let Some(first) = table.filter(|_| wanted) {
             let tables = lowered::Tables { first, second: None };

@@ -276,7 +276,10 @@ impl<'a> Translator<'a, '_> {
                 if let (SetExpr::Select(select), OrderByKind::Expressions(terms)) =
                     (&*query.body, &order.kind)
                 {
-                    self.check_grouped(select, terms, &outputs, self.at)?;
+                    if let Some(condition) = &select.selection {
+                        self.note_present(condition);
+                    }
+                    self.check_sorted(select, terms, &outputs)?;
                 }
                 out.push(self.order(order, &outputs, sorted)?);
                 self.end_clause();

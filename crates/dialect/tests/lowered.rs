@@ -135,7 +135,7 @@ fn schemas_are_left_out() {
         ),
         (
             "SELECT a FROM t ORDER BY a COLLATE \"C\" DESC, b COLLATE NOCASE",
-            "SELECT a FROM t ORDER BY a DESC, b COLLATE NOCASE",
+            "SELECT a FROM t ORDER BY a DESC NULLS FIRST, b COLLATE NOCASE NULLS LAST",
         ),
         ("SELECT pg_catalog.lower(a), a::pg_catalog.text FROM t", "SELECT lower(a), cast_text(a) FROM t"),
         ("SELECT a IS DISTINCT FROM s.b FROM main.t s", "SELECT a IS DISTINCT FROM s.b FROM main.t s"),
