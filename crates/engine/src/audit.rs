@@ -1,8 +1,9 @@
 //! The audit log: who came in and who did not, who defined, granted and invalidated what. A line of JSON for each,
 //! behind the last one of a file.
 //!
-//! Values are left out of statements: a password in one would be in the file for good. What a transaction defined
-//! stands in the log as it was done, whether the transaction commits or not; what it made invalid, when it commits.
+//! Values are left out of statements: a password in one would be in the file for good. Definitions of a transaction
+//! stand in the log as they are done, whether it commits or not. Its invalidations stand there when it commits, but for
+//! those beyond a number.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -44,7 +45,7 @@ pub(crate) struct By<'b> {
     pub(crate) pid: Option<i32>,
 }
 
-/// What is told of an event, in the order of the line.
+/// A line of the log: the event's parts in their order.
 struct Line(Map<String, Value>);
 
 impl Line {

@@ -51,7 +51,7 @@ pub enum WriteError {
     Expression {
         /// Its SQLSTATE.
         state: &'static str,
-        /// What is told.
+        /// The message: which expression, and why.
         message: String,
     },
     /// The identity column of a table has reached the last number (the table's name).

@@ -84,9 +84,15 @@ impl Activity {
 
     /// Takes note of rows that were made invalid.
     pub(crate) fn keep(&self, what: Happening) {
+        self.note_early(&what);
+        self.invalidations.keep(what);
+    }
+
+    /// The same in the audit log alone, which leaves out nothing: a transaction has more invalidations than are kept
+    /// until it commits.
+    pub(crate) fn note_early(&self, what: &Happening) {
         let (by, table) = (what.who.by(), what.table.as_deref());
         self.audit.note_invalidation(&by, &what.statement, table, what.rows);
-        self.invalidations.keep(what);
     }
 
     /// Takes note of a statement that succeeded, if the audit log has such.

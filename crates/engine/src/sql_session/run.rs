@@ -247,6 +247,8 @@ impl SqlSession {
             activity.keep(happening);
         } else if self.happened.len() < HAPPENED_IN_BLOCK_MAX {
             self.happened.push(happening);
+        } else {
+            activity.note_early(&happening);
         }
     }
 

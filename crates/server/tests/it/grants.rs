@@ -412,7 +412,7 @@ fn what_was_prepared_before() {
     assert_eq!(refusal(&said), Some("42501"));
 }
 
-/// The hidden column that says where another one is NULL is told to those who may read that one.
+/// A role without SELECT of a column does not learn by the hidden column where it is NULL.
 #[test]
 fn where_a_column_is_null_is_part_of_it() {
     let daemon = guarded("CREATE USER reader;");

@@ -262,7 +262,7 @@ fn failed(column: &ColumnDef, why: &dyn std::fmt::Display, state: &'static str) 
     }
 }
 
-/// What a writer is told: a reason that lies in the row's values by itself, and all others as a bad expression.
+/// The SQLSTATE for a writer: a failure of the row's values has its own, and any other one is a bad expression.
 fn of_row(state: &'static str) -> &'static str {
     if state.starts_with(BAD_DATA) { state } else { state::BAD_EXPRESSION }
 }

@@ -127,3 +127,27 @@ fn arrays_of_bytes_are_refused() {
     }
     assert_eq!(db.query("SELECT array_agg(encode(b, 'hex')) FROM b"), "[\"01ff\"]");
 }
+
+/// The rows of such a view were lost: the query's columns had names that the user's table had, too.
+#[test]
+fn a_lateral_query_in_a_view_has_its_own_columns() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE ra (id INT, c0 BYTEA);\nINSERT INTO ra VALUES (1, '\\x02');\n\
+         CREATE TABLE rb (id INT, t TEXT);\nINSERT INTO rb VALUES (1, 'hello');\n\
+         CREATE VIEW r AS SELECT y.t FROM ra x CROSS JOIN LATERAL (SELECT z.t FROM rb z WHERE z.id = x.id) y \
+         WHERE y.t = 'hello'",
+    );
+    assert_eq!(db.query("SELECT * FROM r"), "hello");
+}
+
+/// A table with a column of the hidden one's name could not be read.
+#[test]
+fn a_column_may_be_called_like_the_hidden_one() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE s (id INT PRIMARY KEY, \"_null 2\" INT, b INT);\nCREATE INDEX s_b ON s (b);\n\
+         INSERT INTO s VALUES (1, 7, NULL), (2, 8, 5)",
+    );
+    assert_eq!(db.query("SELECT id, \"_null 2\" FROM s WHERE id > 0 ORDER BY b"), "2,8;1,7");
+}

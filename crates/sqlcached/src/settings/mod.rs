@@ -231,8 +231,8 @@ pub(crate) static MAX_CONNECTIONS_PER_ADDRESS: Setting = Setting {
     default: "0",
     reloadable: true,
     section: Section::Network,
-    help: "Largest number of open connections from one IP address; one more gets an error and is closed. 0 is no limit but \
-           max_connections. Connections by the Unix sockets and to the HTTP port are not counted.",
+    help: "Largest number of open connections from one IP address; one more gets an error and is closed. 0 is no \
+           limit but max_connections. Connections by the Unix sockets and to the HTTP port are not counted.",
 };
 
 pub(crate) static THREADS: Setting = Setting {
@@ -717,8 +717,8 @@ pub(crate) static AUDIT_FILE: Setting = Setting {
     default: "none",
     reloadable: true,
     section: Section::Log,
-    help: "File to which the daemon adds a line of JSON for each login, refusal, definition, grant and invalidation by a client \
-           (docs/security.md). SIGHUP opens it again.",
+    help: "File to which the daemon adds a line of JSON for each login, refusal, definition, grant and invalidation \
+           by a client (docs/security.md). SIGHUP opens it again.",
 };
 
 pub(crate) static LOG_PARAMETER_MAX_LENGTH: Setting = Setting {
