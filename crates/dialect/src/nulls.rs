@@ -40,13 +40,13 @@ impl Sorted {
 
 /// How the place of NULL in an order is said.
 #[derive(Debug)]
-pub(super) enum Nulls {
+pub(super) enum Wording {
     /// Not at all, for there is none.
-    Nowhere,
+    Nothing,
     /// By words behind the term.
-    Said(&'static str),
+    Behind(&'static str),
     /// By a term in front of it.
-    By(String),
+    InFront(String),
 }
 
 /// The words for an order in which NULL comes first, or last.
@@ -103,23 +103,23 @@ impl<'a> Translator<'a, '_> {
         outputs: &[Output<'a>],
         sorted: Sorted,
         by: &Out<'_>,
-    ) -> Nulls {
+    ) -> Wording {
         let descending = matches!(term.options.sort, Some(OrderBySort::Desc));
         let first = term.options.nulls_first.unwrap_or(descending);
         let never = || sorted != Sorted::Arms && !self.may_be_null(&term.expr, outputs);
         if never() {
-            return Nulls::Nowhere;
+            return Wording::Nothing;
         }
         if first != descending {
             // SQLite has it there anyway, but a view's text is read as PostgreSQL's once more.
-            return Nulls::Said(words(first));
+            return Wording::Behind(words(first));
         }
         let absence =
             Some(()).filter(|()| sorted == Sorted::Rows).and_then(|()| self.absence_of(term, outputs, by));
         match absence {
-            Some(column) if descending => Nulls::By(format!(" {column} DESC, ")),
-            Some(column) => Nulls::By(format!(" {column}, ")),
-            None => Nulls::Said(words(first)),
+            Some(column) if descending => Wording::InFront(format!(" {column} DESC, ")),
+            Some(column) => Wording::InFront(format!(" {column}, ")),
+            None => Wording::Behind(words(first)),
         }
     }
 

@@ -8,7 +8,7 @@ use sqltext::ast::{
 use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
-use super::nulls::{Nulls, Sorted};
+use super::nulls::{Sorted, Wording};
 use super::numeric::Digits;
 use super::out::{Form, Out};
 use super::outputs::Output;
@@ -435,14 +435,14 @@ impl<'a> Translator<'a, '_> {
             let nulls_first = term.options.nulls_first.unwrap_or(descending);
             nodes.push(Order { by: by.take_node(), descending, nulls_first });
             let nulls = self.nulls_of(term, outputs, sorted, &by);
-            if let Nulls::By(absence) = &nulls {
+            if let Wording::InFront(absence) = &nulls {
                 out.push_str(absence);
             }
             out.push(by);
             self.pass_words(&["ASC", "DESC"], &mut out);
             self.take_words(&["NULLS", "FIRST"]);
             self.take_words(&["NULLS", "LAST"]);
-            if let Nulls::Said(words) = nulls {
+            if let Wording::Behind(words) = nulls {
                 out.push_str(words);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::common::{Rows, open_store};
@@ -281,4 +281,48 @@ fn a_row_that_was_touched_after_it_was_chosen_by_its_deadline_stays() {
         let left: Vec<i64> = left.iter().map(|row| integer_of(&row[0])).collect();
         assert_eq!(left, touched, "round {round}");
     }
+}
+
+/// An executor that began to look for names elsewhere while a table was made took the definitions of then, without that
+/// table, and did not know it until the next definition.
+#[test]
+fn who_looks_elsewhere_while_a_table_is_made_knows_it() {
+    const TABLES: u64 = 300;
+    let store = open_store(Clock::System);
+    let mut main = executor(&store);
+    run(&mut main, "CREATE SCHEMA s", &[]);
+    let (made, met) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut sessions = [["public", "s"], ["s", "public"]].map(|path| {
+        let mut session = Session::new();
+        session.set_path(Some(path.map(str::to_owned).to_vec()));
+        session
+    });
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut executor = executor(&store);
+            let mut ask = |session: &mut Session, sql: &str| {
+                executor.execute(session, sql, &[], &Cancel::new(), &mut Rows::default())
+            };
+            for table in 1..=TABLES {
+                while made.load(Ordering::Acquire) < table {
+                    for session in &mut sessions {
+                        ask(session, "SELECT 1").unwrap();
+                    }
+                }
+                let sql = format!("SELECT k FROM t{table} WHERE length(k) > 0 ORDER BY v");
+                for session in &mut sessions {
+                    let answer = ask(session, &sql);
+                    assert!(answer.is_ok(), "{sql}: {answer:?}");
+                }
+                met.store(table, Ordering::Release);
+            }
+        });
+        for table in 1..=TABLES {
+            run(&mut main, &format!("CREATE TABLE t{table} (k TEXT PRIMARY KEY, v INT)"), &[]);
+            made.store(table, Ordering::Release);
+            while met.load(Ordering::Acquire) < table && !other.is_finished() {
+                thread::yield_now();
+            }
+        }
+    });
 }
