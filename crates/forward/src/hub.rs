@@ -15,7 +15,8 @@ use crate::choice::Choice;
 use crate::freshness::Freshness;
 use crate::gate::{Gate, Moment, Touched};
 use crate::limits::{
-    INSPECT_AFTER, INSPECTIONS_WAITING_MAX, LEASE, PLACE_PATIENCE, SETTINGS_MAX, TEXT_BYTES_MAX, TEXTS_MAX,
+    DEFINITIONS_PATIENCE, INSPECT_AFTER, INSPECTIONS_WAITING_MAX, LEASE, PLACE_PATIENCE, SETTINGS_MAX,
+    TEXT_BYTES_MAX, TEXTS_MAX, micros,
 };
 use crate::misses::Misses;
 use crate::places::{Places, Ticket};
@@ -36,6 +37,8 @@ pub struct Hub {
     /// What the definitions of the source are; 0: not known. It is part of each answer's key.
     definitions: AtomicU64,
     defined: Mutex<Defined>,
+    /// When they were first awaited, in microseconds; 0: nobody has.
+    definitions_awaited: AtomicU64,
     places: Places,
     /// What is being asked for, so that it can be kept.
     pub(crate) misses: Arc<Misses>,
@@ -107,6 +110,7 @@ impl Hub {
             live: AtomicBool::new(false),
             definitions: AtomicU64::new(0),
             defined: Mutex::default(),
+            definitions_awaited: AtomicU64::new(0),
             places: Places::default(),
             misses: Arc::default(),
             texts: RwLock::default(),
@@ -165,9 +169,9 @@ impl Hub {
     /// At this time, as [`Hands::now_us`](crate::Hands) counts, all commits of the source waited for us, or not. It is
     /// believed for [`LEASE`]: who has them wait no more waits that long before.
     pub fn set_awaited(&self, now_us: u64, are: bool) {
-        let lease = u64::try_from(LEASE.as_micros()).unwrap_or(u64::MAX);
         // Release: pairs with the Acquire of `is_awaited`.
-        self.awaited_until.store(if are { now_us.saturating_add(lease) } else { 0 }, Ordering::Release);
+        self.awaited_until
+            .store(if are { now_us.saturating_add(micros(LEASE)) } else { 0 }, Ordering::Release);
     }
 
     /// Whether every commit that was acknowledged before this time is applied here.
@@ -357,6 +361,24 @@ impl Hub {
 
     pub(crate) fn definitions(&self) -> u64 {
         self.definitions.load(Ordering::Relaxed)
+    }
+
+    /// Whether the definitions of the source were read.
+    pub(crate) fn knows_definitions(&self) -> bool {
+        self.definitions() != 0
+    }
+
+    /// Until when they are awaited, in microseconds; none: they are known, or are not going to be soon.
+    pub(crate) fn await_definitions(&self, now_us: u64) -> Option<u64> {
+        if self.knows_definitions() {
+            return None;
+        }
+        // Relaxed: whichever session is the first, all wait until about the same time.
+        let first =
+            self.definitions_awaited.compare_exchange(0, now_us, Ordering::Relaxed, Ordering::Relaxed);
+        let until_us =
+            first.map_or_else(|first| first, |_| now_us).saturating_add(micros(DEFINITIONS_PATIENCE));
+        (now_us < until_us).then_some(until_us)
     }
 
     pub(crate) fn ask_place(&self) -> Ticket {

@@ -51,6 +51,10 @@ pub(crate) const LEASE: Duration = Duration::from_secs(2);
 /// which takes less than that for most reads.
 pub const CHECK_PATIENCE: Duration = Duration::from_millis(2);
 
+/// How long after its first session what is prepared waits until the definitions of a source are known: they are read
+/// in some hundred milliseconds, where they can be read.
+pub(crate) const DEFINITIONS_PATIENCE: Duration = Duration::from_secs(2);
+
 /// What a statement takes at least, so that who misses its answer waits for another session's: asking for less is as
 /// cheap as being woken.
 pub(crate) const JOINED_FROM: Duration = Duration::from_millis(1);
@@ -63,3 +67,8 @@ pub(crate) const JOINED_FOR_MAX: Duration = Duration::from_secs(10);
 /// How long the stream may take to a place that its log had, before a message is written that brings it there: a commit
 /// that the source does not flush at once lies there for 200 ms.
 pub(crate) const PLACE_PATIENCE: Duration = Duration::from_millis(2);
+
+/// A time in microseconds, as sessions count it.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

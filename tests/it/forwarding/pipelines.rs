@@ -38,6 +38,18 @@ fn who_sends_several_at_once_is_answered_from_the_cache() {
     );
 }
 
+/// Before, what was prepared before the definitions of the source were known was only forwarded, as long as its client
+/// kept it.
+#[test]
+fn what_is_prepared_in_the_first_moments_is_answered_from_the_cache() {
+    let shop = Shop::start("cache 'auto'", WARES);
+    let mut talk = Talk::with(&shop.through);
+    until("it is a hit", || {
+        talk.prepared(READ, 1).unwrap();
+        shop.count("hits", READ) > 0
+    });
+}
+
 /// The source goes on with what a prepared statement meant when it was prepared: its tables, where another of the name
 /// comes first later, and the types of its parameters. An answer to it must not be kept as one to the same text of now.
 #[test]

@@ -114,7 +114,7 @@ impl Session {
     fn group(&mut self, bytes: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> bool {
         let waited = self.waiting.take();
         // More of what the client sends says nothing of what it waits for.
-        if let Some(waiting @ Waiting::Answer { .. }) = waited
+        if let Some(waiting @ (Waiting::Answer { .. } | Waiting::Definitions { .. })) = waited
             && !is_due(self.hub.as_deref(), waiting, hands.now_us)
         {
             self.waiting = Some(waiting);
@@ -122,6 +122,10 @@ impl Session {
         }
         let group = read(bytes);
         let hub = self.hub.clone();
+        if waited.is_none() && self.awaits_definitions(&group, hands.now_us) {
+            return false;
+        }
+        let waited = waited.filter(|waited| !matches!(waited, Waiting::Definitions { .. }));
         if let (Some(hub), Group::Simple(sql)) = (&hub, &group)
             && let Some(own) = Own::of(sql)
             && self.is_answered_soon()
@@ -163,14 +167,21 @@ impl Session {
         self.waiting.is_none()
     }
 
+    /// Whether a group prepares a read under a name before the definitions of the source are known for the first time.
+    /// It waits for them, for it would only be forwarded for as long as its client keeps it.
+    fn awaits_definitions(&mut self, group: &Group<'_>, now_us: u64) -> bool {
+        let (Some(hub), Some(parse)) = (&self.hub, named(group)) else { return false };
+        let Some(until_us) = hub.await_definitions(now_us) else { return false };
+        let waits = self.expected.is_empty() && hub.text(parse.sql, parse.types()).refusal.is_none();
+        if waits {
+            self.waiting = Some(Waiting::Definitions { until_us });
+        }
+        waits
+    }
+
     /// Whether a group prepares a read under a name, of which the state says in which it means the same.
     fn wants_state(&self, hub: Option<&Hub>, group: &Group<'_>) -> bool {
-        let parse = match group {
-            Group::Prepare(parse, _) => Some(parse),
-            Group::Run(run) => run.parse.as_ref().filter(|parse| !parse.name.is_empty()),
-            Group::Simple(_) | Group::Describe(..) | Group::Other => None,
-        };
-        let (Some(hub), Some(parse), None) = (hub, parse, &self.state) else { return false };
+        let (Some(hub), Some(parse), None) = (hub, named(group), &self.state) else { return false };
         let text = hub.text(parse.sql, parse.types());
         !text.is_typed && text.refusal.is_none()
     }
@@ -270,5 +281,14 @@ impl Session {
         if let Some(Expected::Group(sent)) = self.expected.back_mut() {
             sent.description = statement.map(|statement| (statement, Vec::new()));
         }
+    }
+}
+
+/// What a group prepares for later groups.
+fn named<'g, 'b>(group: &'g Group<'b>) -> Option<&'g Parse<'b>> {
+    match group {
+        Group::Prepare(parse, _) => Some(parse),
+        Group::Run(run) => run.parse.as_ref().filter(|parse| !parse.name.is_empty()),
+        Group::Simple(_) | Group::Describe(..) | Group::Other => None,
     }
 }

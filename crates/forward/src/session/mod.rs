@@ -167,12 +167,15 @@ enum Waiting {
     Place { ticket: Ticket, since_us: u64 },
     /// Another session's answer, until then.
     Answer { id: Hash, until_us: u64 },
+    /// The definitions of the source, until then: what is prepared before they are known is only forwarded.
+    Definitions { until_us: u64 },
 }
 
 /// Whether what is waited for may be there.
 fn is_due(hub: Option<&Hub>, waiting: Waiting, now_us: u64) -> bool {
     match (hub, waiting) {
         (Some(hub), Waiting::Answer { id, until_us }) => now_us >= until_us || !hub.misses.has(&id),
+        (Some(hub), Waiting::Definitions { until_us }) => now_us >= until_us || hub.knows_definitions(),
         _ => true,
     }
 }
@@ -237,9 +240,10 @@ impl Session {
         self.waiting.is_none_or(|waiting| is_due(self.hub.as_deref(), waiting, now_us))
     }
 
-    /// Its first request waits no more for another session's answer.
+    /// Its first request waits no more for another session's answer, or for what is not known yet.
     pub fn stop_joining(&mut self) {
-        if let Some(Waiting::Answer { until_us, .. }) = &mut self.waiting {
+        if let Some(Waiting::Answer { until_us, .. } | Waiting::Definitions { until_us }) = &mut self.waiting
+        {
             *until_us = 0;
         }
     }

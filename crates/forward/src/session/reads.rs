@@ -16,7 +16,7 @@ use crate::frame::put;
 use crate::freshness::Freshness;
 use crate::group::Run;
 use crate::hub::Hub;
-use crate::limits::{ANSWER_BYTES_MAX, CHECK_PATIENCE, INSPECT_AFTER};
+use crate::limits::{ANSWER_BYTES_MAX, CHECK_PATIENCE, INSPECT_AFTER, micros};
 use crate::state::{self, Hash, finished};
 use crate::text::{Statement, Text};
 
@@ -205,7 +205,7 @@ impl Session {
     /// it, is in the log before the place that is asked for. When the stream is there, what it changed was removed.
     fn wait(&mut self, hub: &Hub, waited: Option<Waiting>, hands: &Hands<'_>) -> Found {
         let waiting = match waited {
-            None | Some(Waiting::Answer { .. }) => {
+            None | Some(Waiting::Answer { .. } | Waiting::Definitions { .. }) => {
                 Waiting::Place { ticket: hub.await_place(hands.waker), since_us: hands.now_us }
             }
             Some(waiting @ Waiting::Place { since_us, .. })
@@ -346,11 +346,6 @@ impl<'b> Way<'b> {
         bind.parameters().map(value).collect()
     }
 }
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
 /// Whether an answer of so many bytes is kept.
 pub(super) fn is_kept(len: usize) -> bool {
     len <= ANSWER_BYTES_MAX
