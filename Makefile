@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: rust version release publish quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source demo-cluster demo-forward pictures bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-bus bench-forward bench-expiry bench-java tools fmt tidy miri tsan
+.PHONY: rust version release publish quick test-long console-pictures install-client packages run test test-orms demo demo-replay demo-source demo-cluster demo-forward pictures site bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-source bench-bus bench-forward bench-expiry bench-java tools fmt tidy miri tsan
 
 # The compiler that this needs, as in Cargo.toml.
 RUST_WANTED = 1.95
@@ -82,6 +82,10 @@ demo-forward: rust
 	@echo "Building sqlcached. The first time this takes some minutes."
 	$(BUILD)
 	@exec python3 examples/demo-forward/demo.py --program target/release/sqlcached $(ARGS)
+
+# Makes a site of the documents, with search, in target/site: open target/site/index.html. A link that leads nowhere is an error.
+site: rust
+	cargo xtask site
 
 # Makes the pictures of docs/pictures again: diagrams from the journal's figures, and the demo in Chromium.
 pictures: tools

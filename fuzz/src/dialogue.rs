@@ -85,7 +85,7 @@ impl Daemon {
             statement_timeout: Some(Duration::from_secs(1)),
             ..Config::default()
         };
-        let server = Server::start(&config, Arc::clone(&engine), Arc::default()).expect("a server");
+        let server = Server::start(&config, Arc::clone(&engine), Arc::default(), None).expect("a server");
         let healthy = connect(&folder.socket());
         Self { healthy, engine, _server: server, folder }
     }

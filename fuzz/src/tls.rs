@@ -67,7 +67,7 @@ impl Daemon {
             sql_threads: 1,
             ..Config::default()
         };
-        let server = Server::start(&config, Arc::clone(&engine), Arc::default()).expect("a server");
+        let server = Server::start(&config, Arc::clone(&engine), Arc::default(), None).expect("a server");
         let trusting = trusting(own.der());
         let stream = connect(server.addresses()[0]);
         let healthy = rustls::StreamOwned::new(session(&trusting), stream);

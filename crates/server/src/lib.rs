@@ -56,6 +56,7 @@ mod fatal;
 mod fetching;
 mod forward;
 mod frame;
+mod handover;
 mod http;
 mod limits;
 mod listen;
@@ -90,6 +91,7 @@ mod watch;
 mod worker;
 
 pub use config::{Config, Reload};
+pub use handover::Handover;
 pub use limits::*;
 pub use listen::ListenError;
 pub use server::{Drained, Server, StartError};

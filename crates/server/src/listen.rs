@@ -1,10 +1,11 @@
 //! Listening sockets.
 
 use std::fmt;
+use std::fs::Permissions;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
+use crate::handover::Handover;
 use crate::tls::Transport;
 
 /// Why the server does not listen.
@@ -74,7 +76,7 @@ impl Listener {
     /// `rules`: who may connect. What this machine's peers alone can reach needs no proof.
     pub(crate) fn tcp(
         address: SocketAddr,
-        backlog: i32,
+        (backlog, handover): Ways<'_>,
         (access, protocol): (&Access, Protocol),
     ) -> Result<Self, ListenError> {
         let ip = address.ip().to_canonical();
@@ -83,33 +85,43 @@ impl Listener {
         }
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let bound = || -> rustix::io::Result<(OwnedFd, SocketAddr)> {
-            let fd = socket(family)?;
-            sockopt::set_socket_reuseaddr(&fd, true)?;
-            rustix::net::bind(&fd, &address)?;
+            let fd = match handover.and_then(|handover| handover.tcp(address)) {
+                Some(fd) => fd,
+                None => {
+                    let fd = socket(family)?;
+                    sockopt::set_socket_reuseaddr(&fd, true)?;
+                    rustix::net::bind(&fd, &address)?;
+                    fd
+                }
+            };
             rustix::net::listen(&fd, backlog)?;
             let address = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?;
             Ok((fd, address))
         };
         let (fd, bound) = bound().map_err(|error| ListenError::Address(address, error.into()))?;
+        note(handover, &fd).map_err(|error| ListenError::Address(address, error))?;
         Ok(Self { fd, address: Some(bound), transport: Transport::Usual, path: None })
     }
 
     /// The socket's file is born with its permissions: the process's mask is set around `bind`, which happens at the
     /// start, while no other thread makes files.
-    pub(crate) fn unix(path: &Path, mode: u32, backlog: i32) -> Result<Self, ListenError> {
-        remove_stale(path)?;
-        let bound = || -> rustix::io::Result<OwnedFd> {
-            let fd = socket(AddressFamily::UNIX)?;
-            let address = SocketAddrUnix::new(path)?;
-            let before = umask(Mode::from_raw_mode(0o777 & !mode));
-            let bound = rustix::net::bind(&fd, &address);
-            umask(before);
-            bound?;
-            rustix::net::listen(&fd, backlog)?;
-            Ok(fd)
+    pub(crate) fn unix(path: &Path, mode: u32, (backlog, handover): Ways<'_>) -> Result<Self, ListenError> {
+        let refused = |error| ListenError::Path(path.to_owned(), error);
+        let fd = match handover.and_then(|handover| handover.unix(path)) {
+            Some(fd) => {
+                std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(refused)?;
+                fd
+            }
+            None => {
+                remove_stale(path)?;
+                bound(path, mode).map_err(|error| refused(error.into()))?
+            }
         };
-        let fd = bound().map_err(|error| ListenError::Path(path.to_owned(), error.into()))?;
-        Ok(Self { fd, address: None, transport: Transport::Plain, path: Some(path.to_owned()) })
+        rustix::net::listen(&fd, backlog).map_err(|error| refused(error.into()))?;
+        note(handover, &fd).map_err(refused)?;
+        // The next process finds it as it is.
+        let path = handover.is_none().then(|| path.to_owned());
+        Ok(Self { fd, address: None, transport: Transport::Plain, path })
     }
 
     /// The same, speaking so.
@@ -147,6 +159,23 @@ impl Drop for Listener {
             let _stays = std::fs::remove_file(path);
         }
     }
+}
+
+/// How many connections wait in the kernel, and who keeps sockets while the server restarts.
+pub(crate) type Ways<'h> = (i32, Option<&'h Handover>);
+
+fn note(handover: Option<&Handover>, fd: &OwnedFd) -> io::Result<()> {
+    handover.map_or(Ok(()), |handover| handover.note(fd))
+}
+
+fn bound(path: &Path, mode: u32) -> rustix::io::Result<OwnedFd> {
+    let fd = socket(AddressFamily::UNIX)?;
+    let address = SocketAddrUnix::new(path)?;
+    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let bound = rustix::net::bind(&fd, &address);
+    umask(before);
+    bound?;
+    Ok(fd)
 }
 
 fn socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {

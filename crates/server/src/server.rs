@@ -19,6 +19,7 @@ use crate::config::{Config, Reload};
 use crate::crew::{Crew, join, spawn};
 use crate::dialogue::RequestLoop;
 use crate::forward::Forwarder;
+use crate::handover::Handover;
 use crate::http::HttpListener;
 use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
@@ -117,18 +118,24 @@ pub struct Server {
 
 impl Server {
     /// Listens, starts all threads and returns. `forwards`: the servers that clients may name as their database.
-    pub fn start(config: &Config, engine: Arc<Engine>, forwards: Arc<Forwards>) -> Result<Self, StartError> {
+    /// `handover`: who keeps its sockets for the next process; none: they are closed with it.
+    pub fn start(
+        config: &Config,
+        engine: Arc<Engine>,
+        forwards: Arc<Forwards>,
+        handover: Option<&Handover>,
+    ) -> Result<Self, StartError> {
         let encryption = config.tls.as_ref().map(Encryption::new).transpose()?;
         check(config, encryption.as_ref())?;
         let access = engine.access.current();
         // First: who finds the others there may ask here how they are.
-        let http_listeners = listen_for_http(config, &access)?;
+        let http_listeners = listen_for_http(config, &access, handover)?;
         let http_addresses: Vec<_> = http_listeners.iter().filter_map(|listener| listener.address).collect();
         // Before memcached's: who finds that one finds all.
-        let sql_listeners = listen_for_sql(config, &access)?;
+        let sql_listeners = listen_for_sql(config, &access, handover)?;
         let sql_addresses: Vec<_> = sql_listeners.iter().filter_map(|listener| listener.address).collect();
         let sql_socket = sql_addresses.len() < sql_listeners.len();
-        let listeners = listen(config, &access)?;
+        let listeners = listen(config, &access, handover)?;
         let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
         let socket = addresses.len() < listeners.len();
         describe(config, (&addresses, socket), &engine);
@@ -417,16 +424,20 @@ fn check(config: &Config, encryption: Option<&Encryption>) -> Result<(), StartEr
     }
 }
 
-fn listen(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
+fn listen(
+    config: &Config,
+    access: &Access,
+    handover: Option<&Handover>,
+) -> Result<Vec<Listener>, ListenError> {
+    let ways = (config.backlog, handover);
     let asks = (access, Protocol::Memcached);
     let tcp = config.listen_addresses.iter().map(|address| {
         let own = config.transports.iter().find(|(of, _)| of == address);
         let transport = own.map_or(Transport::Usual, |(_, transport)| *transport);
-        let listener = Listener::tcp(*address, config.backlog, asks);
+        let listener = Listener::tcp(*address, ways, asks);
         listener.map(|listener| listener.speaking(transport))
     });
-    let unix =
-        config.unix_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
+    let unix = config.unix_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, ways));
     let optional = config.unix_optional && !config.listen_addresses.is_empty();
     let without = "no memcached client can connect there (choose another with -s)";
     tcp.chain(unix.filter_map(|listener| unless_in_use(listener, optional, without))).collect()
@@ -447,20 +458,29 @@ fn unless_in_use(
     }
 }
 
-fn listen_for_sql(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
+fn listen_for_sql(
+    config: &Config,
+    access: &Access,
+    handover: Option<&Handover>,
+) -> Result<Vec<Listener>, ListenError> {
+    let ways = (config.backlog, handover);
     let asks = (access, Protocol::Sql);
-    let tcp = config.sql_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
-    let unix =
-        config.sql_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
+    let tcp = config.sql_addresses.iter().map(|address| Listener::tcp(*address, ways, asks));
+    let unix = config.sql_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, ways));
     let without = "SQL clients cannot connect there (choose another with --sql-port)";
     let tcp = tcp.filter_map(|listener| unless_in_use(listener, config.sql_optional, without));
     let unix = unix.filter_map(|listener| unless_in_use(listener, config.sql_socket_optional, without));
     tcp.chain(unix).collect()
 }
 
-fn listen_for_http(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
+fn listen_for_http(
+    config: &Config,
+    access: &Access,
+    handover: Option<&Handover>,
+) -> Result<Vec<Listener>, ListenError> {
+    let ways = (config.backlog, handover);
     let asks = (access, Protocol::Http);
-    let tcp = config.http_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
+    let tcp = config.http_addresses.iter().map(|address| Listener::tcp(*address, ways, asks));
     let without = "there is no HTTP there (choose another port with --http-port)";
     tcp.filter_map(|listener| unless_in_use(listener, config.http_optional, without)).collect()
 }

@@ -102,7 +102,8 @@ pub(crate) fn run(
     let buses = cluster::Buses::start(&engine).map_err(|error| format!("buses: {error}"))?;
     // It is this process's own signal, which no worker waits for.
     engine.on_refresh(Box::new(process::ask_to_reload));
-    let server = Server::start(&config, Arc::clone(&engine), Arc::clone(&forwards))
+    let handover = service::handover();
+    let server = Server::start(&config, Arc::clone(&engine), Arc::clone(&forwards), handover.as_ref())
         .map_err(|error| explained(&error.to_string()))?;
     unfinished.serves();
     greeting::print(&greeting::Facts {
@@ -121,6 +122,9 @@ pub(crate) fn run(
     write_ports(server.addresses());
     if background {
         background::say_ready();
+    }
+    if let Some(handover) = handover {
+        service::keep_sockets(&handover);
     }
     service::say_ready(SERVES);
     service::begin_watchdog(&engine);

@@ -1,14 +1,51 @@
 //! What the service manager is told (systemd's `Type=notify`): that the daemon serves, reads its settings again, or
-//! stops.
+//! stops. The manager keeps its listening sockets while it restarts the daemon.
 //!
 //! Nobody listens where no service manager started it, and a message that is lost stops nothing: each is said once,
 //! and what follows from its absence is the manager's to decide.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::Builder;
 
 use engine::Engine;
+use listenfd::ListenFd;
 use sd_notify::NotifyState;
+use server::Handover;
+
+/// The name under which the manager keeps sockets.
+const SOCKETS: NotifyState<'static> = NotifyState::FdName("listener");
+
+/// The sockets that a manager hands over, from the process before or from a unit of its own; none: no manager started
+/// this process.
+pub(crate) fn handover() -> Option<Handover> {
+    let mut passed = ListenFd::from_env();
+    let kept: Vec<OwnedFd> = (0..passed.len()).filter_map(|at| taken(&mut passed, at)).collect();
+    (is_managed() || !kept.is_empty()).then(|| Handover::new(kept))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the manager's variable, which is no setting")]
+fn is_managed() -> bool {
+    std::env::var_os("NOTIFY_SOCKET").is_some()
+}
+
+/// One of them, of either kind.
+fn taken(passed: &mut ListenFd, at: usize) -> Option<OwnedFd> {
+    if let Ok(Some(socket)) = passed.take_tcp_listener(at) {
+        return Some(socket.into());
+    }
+    passed.take_unix_listener(at).ok().flatten().map(OwnedFd::from)
+}
+
+/// Has the manager keep the sockets that the daemon listens on, and no others: those of settings of before.
+pub(crate) fn keep_sockets(handover: &Handover) {
+    tell(&[NotifyState::FdStoreRemove, SOCKETS]);
+    for socket in handover.take_opened() {
+        if let Err(error) = sd_notify::notify_with_fds(&[NotifyState::FdStore, SOCKETS], &[socket.as_fd()]) {
+            tracing::warn!(%error, "cannot have the service manager keep a socket");
+        }
+    }
+}
 
 /// It serves. `status`: a line for `systemctl status`.
 pub(crate) fn say_ready(status: &str) {

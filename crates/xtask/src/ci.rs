@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, arrows, cargo_steps, instructions, licences, links, prose, rooms, suites, tidy, tools};
+use crate::{
+    Outcome, arrows, cargo_steps, instructions, licences, links, prose, rooms, site, suites, tidy, tools,
+};
 
 /// A check with a name.
 struct Step {
@@ -25,7 +27,7 @@ const GROUPS: &[&[Step]] = &[
     &[step("licences", 5, licences::check)],
     &[step("links", 5, links::check)],
     &[step("tools", 300, tools::check), step("build", 480, suites::build)],
-    &[step("clippy", 120, cargo_steps::clippy)],
+    &[step("clippy", 120, cargo_steps::clippy), step("site", 30, site::check)],
     &[step("unit", 20, suites::unit_tests)],
     &[step("doctest", 30, cargo_steps::doc_tests)],
     &[step("it", 450, suites::integration_tests)],

@@ -21,6 +21,7 @@ mod packages;
 mod prose;
 mod quick;
 mod rooms;
+mod site;
 mod suites;
 mod tidy;
 mod tools;
@@ -61,7 +62,7 @@ impl Outcome {
 
 const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | quick CRATE | long [--minutes N] | tools [--bench] | install-client [--debug] PREFIX [DESTDIR] | \
                      packages [--debug] [--only daemon|clients] [--program PATH] [--machine amd64|arm64] [--revision N] [FOLDER] | \
-                     version VERSION | release VERSION [--untagged] [FOLDER] | publish VERSION";
+                     site | version VERSION | release VERSION [--untagged] [FOLDER] | publish VERSION";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         ["packages", places @ ..] => said("packages", packages::run(places)),
         ["release", arguments @ ..] => said("release", packages::release(arguments)),
         ["publish", version] => said("publish", packages::publish(version)),
+        ["site"] => said("site", site::build()),
         ["version", version] => said("version", version::change(version)),
         ["quick", names @ ..] => said("quick", quick::run(names)),
         ["long", arguments @ ..] => said("long", long::run(arguments)),

@@ -23,6 +23,21 @@ sql "INSERT INTO page VALUES (17, 'seventeen')"
 man --where sqlcached
 sqlcached --version
 
+# From here to the crash somebody connects all the time.
+cat > /packages/connect.py <<'END'
+import os, socket, time
+made, refused = 0, []
+while not os.path.exists("/packages/enough"):
+    try:
+        socket.create_connection(("127.0.0.1", 11211), 10).close()
+        made += 1
+    except OSError as error:
+        refused.append(str(error))
+    time.sleep(0.001)
+print(len(refused), made > 500, *refused[:3])
+END
+python3 /packages/connect.py > /packages/connected &
+
 # Settings are in the configuration file and in the flags, and a change stays.
 sed -i 's/^#max_connections = .*/max_connections = 77/' /etc/sqlcached/sqlcached.toml
 systemctl reload sqlcached
@@ -49,6 +64,9 @@ for try in $(seq 50); do
 	sleep 0.1
 done
 ask 'get hello\r\n' | grep world
+touch /packages/enough
+wait
+test "$(cat /packages/connected)" = "0 True"
 
 # Removed, it leaves no process, no program and no rows, and the settings stay.
 ls "/dev/shm/sqlcached-$(id -u sqlcached)"

@@ -58,7 +58,7 @@ pub(crate) fn daemon_with(config: &Config) -> Daemon {
         row_bytes_max: 4 << 20,
     });
     let engine = Engine::new(opened.unwrap().store, EngineOptions::default());
-    let server = Server::start(config, Arc::clone(&engine), Arc::default()).unwrap();
+    let server = Server::start(config, Arc::clone(&engine), Arc::default(), None).unwrap();
     Daemon { server, engine, clock }
 }
 

@@ -1,5 +1,6 @@
 //! Start, stop, panics, Unix sockets.
 
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::testing::arm;
-use server::{Config, Drained, Server, StartError};
+use server::{Config, Drained, Handover, Server, StartError};
 
 use crate::harness::{Client, Daemon, config, daemon, daemon_with};
 use crate::pg::{Pg, startup};
@@ -46,11 +47,54 @@ fn a_unix_socket() {
     let mut client = Client { stream: UnixStream::connect(&path).unwrap() };
     client.ask(b"set a 0 0 1\r\nx\r\nget a\r\n", b"STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
 
-    let second = Server::start(&config, Arc::clone(&daemon.engine), Arc::default());
+    let second = Server::start(&config, Arc::clone(&daemon.engine), Arc::default(), None);
     assert!(matches!(second, Err(StartError::Listen(server::ListenError::InUse(_)))), "{second:?}");
     client.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
     drop(daemon);
     assert!(!path.exists());
+}
+
+/// What a client is answered that connects while no server is there.
+#[test]
+fn sockets_outlive_the_server_where_somebody_keeps_them() {
+    let folder = Folder::new();
+    let mut config = Config { unix_socket: unix_config(&folder).unix_socket, ..config() };
+    config.sql_addresses = vec!["127.0.0.1:0".parse().unwrap()];
+    let path = config.unix_socket.clone().unwrap();
+    let engine = daemon().engine;
+    let started = |config: &Config, handover: &Handover| {
+        Server::start(config, Arc::clone(&engine), Arc::default(), Some(handover)).unwrap()
+    };
+    let first = Handover::default();
+    let server = started(&config, &first);
+    config.listen_addresses = server.addresses().to_vec();
+    let (address, sql) = (server.addresses()[0], server.sql_addresses()[0]);
+    let kept = first.take_opened();
+    assert_eq!((kept.len(), first.take_opened().len()), (3, 0));
+    assert_eq!(server.drain(Duration::from_secs(5)), Drained::Whole);
+
+    let mut waiting = Client::tcp(address);
+    waiting.send(b"set a 0 0 1\r\nx\r\nget a\r\n");
+    let mut local = Client { stream: UnixStream::connect(&path).unwrap() };
+    local.send(b"version\r\n");
+    // Another mode, and an address of before that is not asked for.
+    (config.unix_socket_mode, config.sql_addresses) = (0o770, Vec::new());
+    let second = Handover::new(kept);
+    let server = started(&config, &second);
+    waiting.expect(b"STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+    local.until(b"\r\n");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o770);
+    assert_eq!(second.take_opened().len(), 2);
+    drop(second);
+    assert!(TcpStream::connect(sql).is_err(), "nobody listens there, so nobody waits there");
+    drop(server);
+
+    // A file that somebody has removed leads nowhere.
+    let third = Handover::default();
+    drop(started(&config, &third));
+    std::fs::remove_file(&path).unwrap();
+    let _server = started(&config, &Handover::new(third.take_opened()));
+    Client { stream: UnixStream::connect(&path).unwrap() }.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
 }
 
 #[test]
@@ -63,7 +107,7 @@ fn stale_sockets_go_and_other_files_stay() {
     let Daemon { server, engine, .. } = daemon_with(&config);
     drop(server);
     std::fs::write(&path, "a file").unwrap();
-    let refused = Server::start(&config, engine, Arc::default());
+    let refused = Server::start(&config, engine, Arc::default(), None);
     assert!(matches!(refused, Err(StartError::Listen(server::ListenError::NotASocket(_)))), "{refused:?}");
     assert_eq!(std::fs::read(&path).unwrap(), b"a file");
 }
@@ -74,7 +118,8 @@ fn nothing_beyond_this_machine_without_a_proof() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
         let mut config = config();
         config.listen_addresses = vec![address.parse().unwrap()];
-        let refused = Server::start(&config, Arc::clone(&engine), Arc::default()).unwrap_err().to_string();
+        let refused =
+            Server::start(&config, Arc::clone(&engine), Arc::default(), None).unwrap_err().to_string();
         assert!(refused.contains("no rule asks its clients for a proof"), "{refused}");
     }
 }
@@ -88,7 +133,7 @@ fn settings_that_make_no_sense() {
     nobody.threads = 0;
     for config in [nowhere, nobody] {
         assert!(matches!(
-            Server::start(&config, Arc::clone(&engine), Arc::default()),
+            Server::start(&config, Arc::clone(&engine), Arc::default(), None),
             Err(StartError::Setting(_))
         ));
     }

@@ -131,6 +131,14 @@ pub(crate) fn install() -> Result<(), String> {
     packages::install()
 }
 
+/// Makes sure of what makes the documents a site.
+pub(crate) fn install_site() -> Result<(), String> {
+    if !venv_works() {
+        apt_install(&["python3-venv"])?;
+    }
+    packages::install_one("site")
+}
+
 /// Makes sure of what builds the daemon's packages.
 pub(crate) fn install_packers() -> Result<(), String> {
     let missing: Vec<&str> = missing(PACKERS).collect();

@@ -84,6 +84,7 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_postgresql,
     },
     Packages { name: "quarkus", pinned_by: "tests/drivers/quarkus/pom.xml", fetch: fetch_maven },
+    Packages { name: "site", pinned_by: "docs/site/requirements.txt", fetch: fetch_python },
     Packages { name: "spymemcached", pinned_by: "tests/drivers/spymemcached/pom.xml", fetch: fetch_java },
 ];
 
