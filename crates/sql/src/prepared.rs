@@ -246,7 +246,8 @@ impl Core {
         body: impl FnOnce(&Self, &mut Prepared) -> Result<Done, SqlError>,
     ) -> Result<Done, SqlError> {
         prepared.check_needs(self, session.identity())?;
-        if prepared.needs.locks() {
+        let chooses = prepared.needs.locks();
+        if chooses {
             session.check_writable("SELECT FOR UPDATE")?;
         }
         if let Some(notice) = prepared.notice {
@@ -259,7 +260,7 @@ impl Core {
         let result = if alone {
             self.within_own(session, writes, |core| body(core, prepared))
         } else {
-            self.within(session, writes, reach, |core| body(core, prepared))
+            self.within(session, writes, reach, |core| core.choosing(chooses, || body(core, prepared)))
         };
         if result.as_ref().is_err_and(SqlError::breaks_constraint) && prepared.plan().rolls_back() {
             session.roll_back();

@@ -4,7 +4,7 @@
 //! of it, and it holds no lock: `COMMIT` is one commit of the whole list, which the store checks and applies or
 //! refuses.
 
-use store::{Catalog, Moved, Store, Table, Write, WriteError, WriteSet};
+use store::{CHOSEN_ROWS_MAX, Catalog, Moved, Store, Table, Write, WriteError, WriteSet};
 
 use crate::core::Core;
 use crate::define::Undoing;
@@ -386,6 +386,24 @@ impl Core {
         let stands = result.as_ref().map_or_else(|error| error.partial, |_| true);
         block.take_back(own, if stands { written } else { Vec::new() }, reach, result.is_ok())?;
         result
+    }
+
+    /// Runs a statement whose rows are read to be written later, if `chooses`: what others change of them until then is
+    /// a conflict.
+    pub(crate) fn choosing<T>(
+        &self,
+        chooses: bool,
+        body: impl FnOnce() -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let Some(own) = self.own.as_ref().filter(|_| chooses) else { return body() };
+        own.begin_choosing();
+        let result = body();
+        if own.end_choosing() {
+            return result;
+        }
+        let message = format!("a transaction reads at most {CHOSEN_ROWS_MAX} rows FOR UPDATE or FOR SHARE");
+        let hint = "every row counts that the statement looks at: an index on the columns of its condition helps";
+        result.and_then(|_| Err(SqlError::new(state::TOO_LARGE, message).with_hint(hint)))
     }
 
     /// Runs a statement that gathers what its parts write, and commits it itself.

@@ -118,6 +118,7 @@ pub use files::{hits_path, shared_path_beside};
 pub use in_place::{ComingItem, InPlace};
 pub use index::elements::{ElementKeys, ElementsOf};
 pub use index::{Index, KeyBounds, ordered};
+pub use limits::CHOSEN_ROWS_MAX;
 pub use memory::eviction::Eviction;
 pub use memory::{Memory, Pause};
 pub use reader::{Ahead, Definitions, Found, Reader, Seen, SharedTable};

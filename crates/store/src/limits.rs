@@ -16,6 +16,10 @@ pub(crate) const WHOLE_BYTES_MAX: usize = 9;
 /// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
 pub const COMMIT_ROWS_MAX: usize = 4_000_000;
 
+/// Rows that a transaction reads to write them later: each is remembered with its key until the end, some hundred
+/// bytes.
+pub const CHOSEN_ROWS_MAX: usize = 16_384;
+
 /// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
 pub(crate) const UNKEPT_ROWS_MAX: usize = 1_024;
 

@@ -673,3 +673,53 @@ fn a_blind_deletion_keeps_the_types_that_the_client_chose() {
     db.run("INSERT INTO m VALUES (4, NULL);\nCOMMIT");
     assert_eq!(db.query("SELECT id FROM m ORDER BY id"), "2;3;4");
 }
+
+/// Before, what another wrote between `SELECT ... FOR UPDATE` and an `UPDATE` of constants was overwritten: an
+/// acknowledged write was lost, and two workers had one job.
+#[test]
+fn a_row_that_was_read_for_update_is_not_written_over() {
+    let reads = [
+        "SELECT g FROM t WHERE id = 1 FOR UPDATE",
+        "SELECT g FROM t WHERE g = 10 ORDER BY g, id LIMIT 1 FOR UPDATE SKIP LOCKED",
+        "SELECT g + 1 FROM t WHERE g < 15 FOR SHARE",
+        "SELECT a.g FROM t a JOIN t b ON a.id = b.id FOR UPDATE",
+        "SELECT * FROM t FOR NO KEY UPDATE",
+    ];
+    let writes = [
+        "UPDATE t SET g = 11 WHERE id = 1",
+        "UPDATE t SET g = 11 WHERE name = 'a'",
+        "INSERT INTO t VALUES (1, 11, 'a') ON CONFLICT (id) DO UPDATE SET g = excluded.g",
+        "REPLACE INTO t VALUES (1, 11, 'a')",
+        "DELETE FROM t WHERE id = 1",
+    ];
+    for (read, write) in reads.iter().flat_map(|read| writes.iter().map(move |write| (read, write))) {
+        let (mut db, mut other) = table();
+        db.run(&format!("BEGIN; {read}"));
+        other.execute("UPDATE t SET g = g + 100 WHERE id = 1").unwrap();
+        db.run(write);
+        assert_eq!(db.state("COMMIT"), "40001", "{read}; {write}");
+        assert_eq!(other.query("SELECT g FROM t WHERE id = 1"), "110", "{read}; {write}");
+        // Nobody has changed what it read now, or it writes another row than those.
+        db.run(&format!("BEGIN; {read}; {write}; COMMIT"));
+        db.run(&format!("BEGIN; {read}"));
+        other.execute("UPDATE t SET g = g + 100 WHERE id = 3").unwrap();
+        db.run("UPDATE t SET name = 'bb' WHERE id = 2; COMMIT");
+    }
+    // Who only reads, and who writes in one statement, has nothing to lose.
+    let (mut db, mut other) = table();
+    db.run("BEGIN; SELECT g FROM t WHERE id = 1");
+    other.execute("UPDATE t SET g = g + 100 WHERE id = 1").unwrap();
+    db.run("UPDATE t SET g = g + 1 WHERE id = 1; COMMIT");
+    assert_eq!(other.query("SELECT g FROM t WHERE id = 1"), "111");
+}
+
+#[test]
+fn rows_that_are_read_for_update_are_limited() {
+    let (mut db, _) = table();
+    let most = store::CHOSEN_ROWS_MAX;
+    db.run(&format!("INSERT INTO t SELECT n, n, 'n' || n FROM generate_series(1000, {}) n", 1000 + most));
+    db.run(&format!("BEGIN; SELECT count(*) FROM t WHERE id >= 1000 AND id < {} FOR UPDATE", 900 + most));
+    db.run("ROLLBACK; BEGIN");
+    assert_eq!(db.state("SELECT g FROM t FOR UPDATE"), "54000");
+    assert_eq!(db.state("SELECT 1"), "25P02");
+}

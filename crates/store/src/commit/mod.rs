@@ -32,6 +32,7 @@ use crate::versions::commit::{Commit, Staged, StagedRows};
 use crate::versions::shard::{Mark, Shard};
 use crate::versions::tap::applies_peers;
 
+mod chosen;
 mod firm;
 mod locked;
 mod peer;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use arena::TableId;
 
 use crate::clock::Tick;
+use crate::commit::chosen::Chosen;
 use crate::commit::{Change, Write};
 use crate::index::Index;
 use crate::row::RowBuf;
@@ -39,6 +40,8 @@ pub struct WriteSet {
     bytes: usize,
     /// Tables that a statement read since this was last taken.
     read: RefCell<Vec<TableId>>,
+    /// Rows that it has read to write them later.
+    chosen: Chosen,
 }
 
 /// Why a transaction can no longer be carried out.
@@ -132,6 +135,22 @@ impl WriteSet {
         }
     }
 
+    /// The rows that are read from now on are read to be written later.
+    pub fn begin_choosing(&self) {
+        self.chosen.begin();
+    }
+
+    /// They are not any more. False: there were more than a transaction may have.
+    pub fn end_choosing(&self) -> bool {
+        self.chosen.end()
+    }
+
+    /// Notes a row that a statement reads, which sees what was there at this stamp.
+    #[inline]
+    pub(crate) fn note_row(&self, table: TableId, row: &RowBuf, since: u64) {
+        self.chosen.note(table, row, since);
+    }
+
     /// The tables that were read since this was asked last.
     pub fn take_read(&mut self) -> Vec<TableId> {
         self.read.take()
@@ -179,6 +198,7 @@ impl WriteSet {
 
     fn lay_one(&mut self, write: Write, blind: bool) {
         let Write { table, key, change, expect } = write;
+        let expect = self.chosen.expectation(table.id(), &key, expect);
         let after = match change {
             Change::Put(row) if row.expiry != Expiry::Now => Some(Box::new(RowBuf::own(&table, &key, &row))),
             Change::Put(_) | Change::Delete => None,

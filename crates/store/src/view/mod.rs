@@ -154,7 +154,18 @@ impl View<'_> {
             found && self.store.is_live(table, row.head(), self.now)
         };
         self.check_whole(table)?;
+        if found {
+            self.note_row(table, row);
+        }
         Ok(found)
+    }
+
+    /// A row of this table is shown to the statement.
+    #[inline]
+    pub(crate) fn note_row(&self, table: &Table, row: &RowBuf) {
+        if let Some(own) = self.own {
+            own.note_row(table.id(), row, self.snapshot.stamp);
+        }
     }
 
     /// Fails where all rows of a table were removed in one step since the statement began. Asked after each look at

@@ -182,10 +182,18 @@ impl IndexScan {
 
     /// Copies the next row; false at the end.
     pub fn next(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
-        let Some(mut merge) = self.merge.take() else { return self.next_stored(view, row) };
-        let result = merge.next(self, view, row);
-        self.merge = Some(merge);
-        result
+        let found = match self.merge.take() {
+            None => self.next_stored(view, row)?,
+            Some(mut merge) => {
+                let found = merge.next(self, view, row);
+                self.merge = Some(merge);
+                found?
+            }
+        };
+        if found {
+            view.note_row(&self.table, row);
+        }
+        Ok(found)
     }
 
     /// Rows that were read already and are handed out next, if the statement sees them.

@@ -91,6 +91,7 @@ impl TableScan {
                 if view.is_laid_over(&self.table, row) {
                     continue;
                 }
+                view.note_row(&self.table, row);
                 return Ok(true);
             }
             if self.group >= self.end {
