@@ -160,7 +160,7 @@ impl Driver {
             if beats {
                 self.member.beat(&self.bus.outbox, self.bus.now_ns());
             }
-            self.member.look_at_flight(self.bus.now_ns());
+            self.member.look_at_flight(&self.bus.outbox, self.bus.now_ns());
             let Some(answer) = self.patiently(self.publish(link)).await else { return Ok(false) };
             let stored = self.take_answer(answer?);
             if let Some(stored) = stored.filter(|_| beats) {
@@ -197,7 +197,7 @@ impl Driver {
         loop {
             if under_way.is_none() {
                 self.member.prepare(&self.bus.outbox, self.bus.now_ns());
-                self.member.look_at_flight(self.bus.now_ns());
+                self.member.look_at_flight(&self.bus.outbox, self.bus.now_ns());
                 under_way = self.member.flight().is_some().then(|| self.publish(link));
             }
             let idle = under_way.is_none();

@@ -20,14 +20,12 @@ pub(crate) struct Flight {
     /// It is only to be stored behind this message.
     pub(crate) behind: Option<u64>,
     message: Message,
-    /// When the oldest of what it says was put into the outbox.
-    since_ns: u64,
 }
 
 impl Flight {
-    fn of(message: Message, since_ns: u64) -> Self {
+    fn of(message: Message) -> Self {
         let name = format!("{:016x}-{}", message.node, message.counter);
-        Self { name, bytes: message.encode().into(), behind: None, message, since_ns }
+        Self { name, bytes: message.encode().into(), behind: None, message }
     }
 
     /// It comes too late to give others the rows in it, so it takes them back. It keeps its name: if the bus had it in
@@ -146,15 +144,12 @@ impl Member {
             return Some(self.heartbeat(outbox, self.may_begin(), now_ns));
         }
         let operations = outbox.take(MESSAGE_BYTES, now_ns)?;
-        let since_ns = outbox.oldest_ns().unwrap_or(now_ns);
-        let flight = self.send(Body::Operations(operations), now_ns);
-        flight.since_ns = since_ns;
-        Some(flight)
+        Some(self.send(Body::Operations(operations), now_ns))
     }
 
     /// The message that is under way is about to be sent, maybe once more.
-    pub(crate) fn look_at_flight(&mut self, now_ns: u64) {
-        if let Some(flight) = self.flight.as_mut().filter(|flight| Outbox::is_late(flight.since_ns, now_ns)) {
+    pub(crate) fn look_at_flight(&mut self, outbox: &Outbox, now_ns: u64) {
+        if let Some(flight) = self.flight.as_mut().filter(|_| outbox.withdraws(now_ns)) {
             flight.withdraw_rows();
         }
     }
@@ -195,7 +190,7 @@ impl Member {
         let counter = self.counter;
         self.follower.note_sent(counter, now_ns);
         let message = Message { node: self.node, counter, seen: self.follower.seen(), body };
-        self.flight.insert(Flight::of(message, now_ns))
+        self.flight.insert(Flight::of(message))
     }
 
     /// The bus has stored the message that was under way; none: it had it before, and it is not known where.
@@ -239,7 +234,7 @@ impl Member {
         self.has_place = false;
         self.announces |= broken.is_everybodys();
         if let Some(flight) = self.flight.take() {
-            self.flight = Some(Flight::of(Message { seen: None, ..flight.message }, flight.since_ns));
+            self.flight = Some(Flight::of(Message { seen: None, ..flight.message }));
         }
     }
 

@@ -174,8 +174,9 @@ impl Route<'_> {
         let bus = self.engine.bus_of(self.table)?;
         let operation = Operation::Key { table, key: key.into(), change };
         if self.table.replicates_rows() {
-            bus.outbox.push(vec![operation], None, bus.now_ns());
-            note_told(bus);
+            let now_ns = bus.now_ns();
+            bus.outbox.push(vec![operation], None, now_ns);
+            note_told(bus, now_ns);
             return None;
         }
         send(std::iter::once((bus, operation, waits(self.table))))

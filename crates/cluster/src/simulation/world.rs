@@ -244,7 +244,8 @@ impl World {
 
     /// Sends the message that is under way. Says where it is stored; none: it was known before, or nothing came back.
     fn publish(&mut self, at: usize, faulty: bool) -> Option<Stored> {
-        self.caches[at].member.look_at_flight(self.now);
+        let cache = &mut self.caches[at];
+        cache.member.look_at_flight(&cache.outbox, self.now);
         let flight = self.caches[at].member.flight()?.clone();
         if faulty && self.chance(40) {
             if self.mistake == Some(Mistake::AnswersAtOnce) {

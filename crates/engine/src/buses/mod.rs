@@ -100,7 +100,7 @@ impl Buses {
         }
         let all = all.clone();
         for bus in all {
-            bus.outbox.expire(bus.clock.now_ns(), &bus.name);
+            bus.outbox.expire(bus.clock.now_ns());
         }
     }
 }
@@ -111,7 +111,7 @@ impl Bus {
         let bus = Self {
             name: name.to_owned(),
             clock: clock.clone(),
-            outbox: Outbox::default(),
+            outbox: Outbox::of(name),
             facts: Mutex::new(facts),
             fresh_ns: AtomicU64::new(0),
             nodes: Mutex::default(),

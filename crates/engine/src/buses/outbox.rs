@@ -25,6 +25,8 @@ type Notice = Arc<dyn Fn() + Send + Sync>;
 /// See the module.
 #[derive(Default)]
 pub struct Outbox {
+    /// The name of its bus.
+    bus: Box<str>,
     state: Mutex<State>,
     notice: Mutex<Option<Notice>>,
 }
@@ -37,6 +39,10 @@ struct State {
     waiting: Vec<Waiting>,
     /// When the oldest of that parcel was put in; none: none is under way.
     under_way: Option<u64>,
+    /// When the oldest and the newest row in it were put in that were not withdrawn.
+    rows_under_way: Option<(u64, u64)>,
+    /// When the newest row was put in that was withdrawn.
+    withdrawn_to: Option<u64>,
     /// With so many entries it is time to look for those that nobody waits for any more.
     swept_at: usize,
     /// Keys that were written here, until that comes back of the stream.
@@ -52,6 +58,8 @@ struct Entry {
 
 struct Waiting {
     receipt: Arc<Receipt>,
+    /// When the first of what it waits for was put in.
+    since_ns: u64,
     until_ns: u64,
 }
 
@@ -85,6 +93,11 @@ impl fmt::Debug for Outbox {
 }
 
 impl Outbox {
+    /// That of a bus.
+    pub(super) fn of(bus: &str) -> Self {
+        Self { bus: bus.into(), ..Self::default() }
+    }
+
     /// Calls this from now on when something was put in.
     pub fn on_push(&self, notice: impl Fn() + Send + Sync + 'static) {
         *self.notice.lock() = Some(Arc::new(notice));
@@ -92,8 +105,19 @@ impl Outbox {
 
     /// Puts in what took effect here. `receipt`: who waits for the bus to have it.
     pub fn push(&self, operations: Vec<Operation>, receipt: Option<Arc<Receipt>>, now_ns: u64) {
-        let waiting =
-            receipt.map(|receipt| Waiting { receipt, until_ns: now_ns.saturating_add(ACKNOWLEDGE_NS) });
+        self.push_behind(operations, receipt, now_ns, now_ns);
+    }
+
+    /// The same for who waits for the rows, too, that were put in since then.
+    pub(super) fn push_behind(
+        &self,
+        operations: Vec<Operation>,
+        receipt: Option<Arc<Receipt>>,
+        since_ns: u64,
+        now_ns: u64,
+    ) {
+        let until_ns = now_ns.saturating_add(ACKNOWLEDGE_NS);
+        let waiting = receipt.map(|receipt| Waiting { receipt, since_ns, until_ns });
         self.state.lock().push(operations, waiting, now_ns);
         let notice = self.notice.lock().clone();
         if let Some(notice) = notice {
@@ -128,18 +152,22 @@ impl Outbox {
         state.rows = UnderWay::of(waiting);
     }
 
-    /// Whether what was put in then comes too late now: who waits for it has heard so.
-    pub fn is_late(since_ns: u64, now_ns: u64) -> bool {
-        now_ns.saturating_sub(since_ns) >= ACKNOWLEDGE_NS
+    /// Whether a row of the parcel that is under way comes too late by now. Then all of its rows are to be withdrawn,
+    /// and who waits for one of them hears so.
+    pub fn withdraws(&self, now_ns: u64) -> bool {
+        let mut state = self.state.lock();
+        let late = state.rows_under_way.take_if(|(oldest, _)| is_late(*oldest, now_ns));
+        if let Some((_, newest)) = late {
+            state.note_withdrawn(newest);
+        }
+        late.is_some()
     }
 
     /// Takes out the next parcel, of about so many bytes; none: there is nothing, or one is under way. What one
     /// transaction told is in one parcel. A row that waited too long is withdrawn.
     pub fn take(&self, bytes: usize, now_ns: u64) -> Option<Vec<Operation>> {
         let (parcel, answered) = self.state.lock().take(bytes, now_ns);
-        for Waiting { receipt, .. } in answered {
-            receipt.settle(Ok(()));
-        }
+        self.settle(answered);
         parcel
     }
 
@@ -147,11 +175,16 @@ impl Outbox {
     pub fn note_delivered(&self) {
         let waiting = {
             let mut state = self.state.lock();
-            state.under_way = None;
-            mem::take(&mut state.waiting)
+            (state.under_way, state.rows_under_way) = (None, None);
+            state.delivered()
         };
-        for Waiting { receipt, .. } in waiting {
-            receipt.settle(Ok(()));
+        self.settle(waiting);
+    }
+
+    /// Answers those for whom the bus has all that they wait for, and those of whom a row may have been withdrawn.
+    fn settle(&self, waiting: Vec<(Waiting, bool)>) {
+        for (Waiting { receipt, .. }, withdrawn) in waiting {
+            receipt.settle(if withdrawn { Err(unheard(&self.bus)) } else { Ok(()) });
         }
     }
 
@@ -163,11 +196,9 @@ impl Outbox {
     }
 
     /// Ends the waits that have taken too long. What is told stays, and goes when it can.
-    pub(super) fn expire(&self, now_ns: u64, bus: &str) {
+    pub(super) fn expire(&self, now_ns: u64) {
         let over = self.state.lock().expire(now_ns);
-        for Waiting { receipt, .. } in over {
-            receipt.settle(Err(unheard(bus)));
-        }
+        self.settle(over.into_iter().map(|waiting| (waiting, true)).collect());
     }
 
     /// Operations that wait, without those under way.
@@ -188,6 +219,11 @@ impl Outbox {
         let first = state.entries.iter().find(|entry| !entry.operations.is_empty());
         state.under_way.or_else(|| first.map(|entry| entry.since_ns))
     }
+}
+
+/// Whether what was put in then comes too late now: who waits for it has heard so.
+fn is_late(since_ns: u64, now_ns: u64) -> bool {
+    now_ns.saturating_sub(since_ns) >= ACKNOWLEDGE_NS
 }
 
 #[cold]
@@ -273,8 +309,22 @@ impl State {
         kept.push(operation);
     }
 
+    fn note_withdrawn(&mut self, since_ns: u64) {
+        self.withdrawn_to = self.withdrawn_to.max(Some(since_ns));
+    }
+
+    /// Those who wait for the parcel, each with whether a row that it waits for may have been withdrawn.
+    fn delivered(&mut self) -> Vec<(Waiting, bool)> {
+        let to = self.withdrawn_to;
+        let withdrawn = |waiting: Waiting| {
+            let may_be = to.is_some_and(|to| waiting.since_ns <= to);
+            (waiting, may_be)
+        };
+        mem::take(&mut self.waiting).into_iter().map(withdrawn).collect()
+    }
+
     /// The next parcel, and who need not wait any more.
-    fn take(&mut self, bytes: usize, now_ns: u64) -> (Option<Vec<Operation>>, Vec<Waiting>) {
+    fn take(&mut self, bytes: usize, now_ns: u64) -> (Option<Vec<Operation>>, Vec<(Waiting, bool)>) {
         if self.under_way.is_some() {
             return (None, Vec::new());
         }
@@ -290,16 +340,30 @@ impl State {
             self.waiting.extend(entry.waiting);
             for operation in entry.operations {
                 self.unload(&operation);
-                let late = Outbox::is_late(entry.since_ns, now_ns);
-                parcel.push(if late { operation.withdrawn() } else { operation });
+                parcel.push(self.in_time(operation, entry.since_ns, now_ns));
             }
         }
         if parcel.is_empty() {
             // They waited for what had gone out before.
             self.under_way = None;
-            return (None, mem::take(&mut self.waiting));
+            return (None, self.delivered());
         }
         (Some(parcel), Vec::new())
+    }
+
+    /// An operation as it is sent: a row that waited too long is withdrawn.
+    fn in_time(&mut self, operation: Operation, since_ns: u64, now_ns: u64) -> Operation {
+        if !matches!(operation, Operation::Row { .. }) {
+            return operation;
+        }
+        if is_late(since_ns, now_ns) {
+            self.note_withdrawn(since_ns);
+            return operation.withdrawn();
+        }
+        // They come in the order of time.
+        let oldest = self.rows_under_way.map_or(since_ns, |(oldest, _)| oldest);
+        self.rows_under_way = Some((oldest, since_ns));
+        operation
     }
 
     fn unload(&mut self, operation: &Operation) {
@@ -422,14 +486,14 @@ mod tests {
 
     #[test]
     fn a_wait_ends_and_what_was_told_stays() {
-        let outbox = Outbox::default();
+        let outbox = Outbox::of("bus");
         let (early, late) = (receipt(), receipt());
         outbox.push(vec![key("a", 1)], Some(Arc::clone(&early)), 0);
         let under_way = outbox.take(100, 0);
         outbox.push(vec![key("a", 2)], Some(Arc::clone(&late)), 5);
-        outbox.expire(ACKNOWLEDGE_NS, "bus");
+        outbox.expire(ACKNOWLEDGE_NS);
         assert!(early.result().unwrap_err().message.contains("\"bus\"") && !late.is_over());
-        outbox.expire(ACKNOWLEDGE_NS + 5, "bus");
+        outbox.expire(ACKNOWLEDGE_NS + 5);
         assert!(late.is_over());
         assert_eq!(under_way, Some(vec![key("a", 1)]));
         outbox.note_delivered();

@@ -18,8 +18,9 @@ pub(crate) struct Tap {
 }
 
 thread_local! {
-    /// The buses on which this thread's writes are under way, and nobody waits for them yet.
-    static TOLD: RefCell<Vec<Arc<Bus>>> = const { RefCell::new(Vec::new()) };
+    /// The buses on which this thread's writes are under way, and nobody waits for them yet; each with when the first
+    /// of them was told.
+    static TOLD: RefCell<Vec<(Arc<Bus>, u64)>> = const { RefCell::new(Vec::new()) };
     /// What is told before the first row that this thread writes: which rows its statement changes.
     static FIRST: RefCell<Vec<(Arc<Bus>, Operation)>> = const { RefCell::new(Vec::new()) };
 }
@@ -37,8 +38,9 @@ impl Tap {
         let (Some(bus), Some(name)) = (self.bus_of(table), TableName::of(table)) else { return };
         // From here on the statement takes effect.
         tell_first();
-        bus.outbox.push_row(what(name), bus.now_ns());
-        note_told(bus);
+        let now_ns = bus.now_ns();
+        bus.outbox.push_row(what(name), now_ns);
+        note_told(bus, now_ns);
     }
 }
 
@@ -58,16 +60,17 @@ pub(crate) fn end_first(changed: bool) {
 
 fn tell_first() {
     for (bus, operation) in FIRST.take() {
-        bus.outbox.push(vec![operation], None, bus.now_ns());
-        note_told(bus);
+        let now_ns = bus.now_ns();
+        bus.outbox.push(vec![operation], None, now_ns);
+        note_told(bus, now_ns);
     }
 }
 
-/// This thread has told something on a bus, for which its client is to wait.
-pub(crate) fn note_told(bus: Arc<Bus>) {
+/// This thread has told something on a bus at this time, for which its client is to wait.
+pub(crate) fn note_told(bus: Arc<Bus>, now_ns: u64) {
     TOLD.with_borrow_mut(|told| {
-        if !told.iter().any(|known| Arc::ptr_eq(known, &bus)) {
-            told.push(bus);
+        if !told.iter().any(|(known, _)| Arc::ptr_eq(known, &bus)) {
+            told.push((bus, now_ns));
         }
     });
 }
@@ -100,9 +103,9 @@ pub(crate) fn take_receipt() -> Option<Arc<Receipt>> {
             return None;
         }
         let receipt = Arc::new(Receipt::new(told.len()));
-        for bus in told.drain(..) {
+        for (bus, since_ns) in told.drain(..) {
             // Behind all of it.
-            bus.outbox.push(Vec::new(), Some(Arc::clone(&receipt)), bus.now_ns());
+            bus.outbox.push_behind(Vec::new(), Some(Arc::clone(&receipt)), since_ns, bus.now_ns());
         }
         Some(receipt)
     })
