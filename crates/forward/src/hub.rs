@@ -40,6 +40,8 @@ pub struct Hub {
     /// When they were first awaited, in microseconds; 0: nobody has.
     definitions_awaited: AtomicU64,
     places: Places,
+    /// Tells its marks in the log from those of other servers and of other processes.
+    marks: u64,
     /// What is being asked for, so that it can be kept.
     pub(crate) misses: Arc<Misses>,
     /// By a hash of the text and its types.
@@ -112,6 +114,7 @@ impl Hub {
             defined: Mutex::default(),
             definitions_awaited: AtomicU64::new(0),
             places: Places::default(),
+            marks: fastrand::u64(..),
             misses: Arc::default(),
             texts: RwLock::default(),
             unknown: Text::unknown(),
@@ -239,6 +242,18 @@ impl Hub {
     /// The last place that is asked for, if one is within this time.
     pub fn next_place(&self, wait: Duration) -> Option<Ticket> {
         self.places.next(wait)
+    }
+
+    /// What marks a place in the log: one of a database may be followed for several servers of ours.
+    pub fn mark_of(&self, ticket: Ticket) -> String {
+        format!("{:016x} {}", self.marks, ticket.number())
+    }
+
+    /// The place that something marks; none: another has written it.
+    pub fn place_of(&self, mark: &str) -> Option<Ticket> {
+        let (marks, number) = mark.rsplit_once(' ')?;
+        let is_own = u64::from_str_radix(marks, 16) == Ok(self.marks);
+        is_own.then(|| number.parse().ok().map(Ticket::of)).flatten()
     }
 
     /// Whether the stream is soon applied up to a place that the log has now.

@@ -59,7 +59,7 @@ impl Places {
     pub(crate) fn next(&self, wait: Duration) -> Option<Ticket> {
         let mut asked = self.asked.lock();
         // Relaxed: only who calls this passes them.
-        if *asked == self.passed.load(Ordering::Relaxed) {
+        if *asked <= self.passed.load(Ordering::Relaxed) {
             let _timed_out = self.wanted.wait_for(&mut asked, wait);
         }
         (*asked > self.passed.load(Ordering::Relaxed)).then_some(Ticket(*asked))
@@ -67,8 +67,8 @@ impl Places {
 
     /// The stream has passed a place and all before it.
     pub(crate) fn pass(&self, ticket: Ticket) {
-        // Release: pairs with the Acquire of `has_passed`.
-        self.passed.store(ticket.0, Ordering::Release);
+        // Release: pairs with the Acquire of `has_passed`. A mark that comes late takes nothing back.
+        self.passed.fetch_max(ticket.0, Ordering::Release);
         let sleepers = std::mem::take(&mut *self.sleepers.lock());
         sleepers.into_iter().for_each(Waker::wake);
     }
@@ -118,5 +118,8 @@ mod tests {
         places.pass(next);
         assert_eq!([first, second, third].map(|one| places.has_passed(one)), [true, true, false]);
         assert_eq!(places.next(Duration::ZERO), Some(third));
+        places.pass(third);
+        places.pass(first);
+        assert!(places.has_passed(third));
     }
 }

@@ -112,6 +112,13 @@ impl Session {
 
     /// A whole group; false: it has to wait.
     fn group(&mut self, bytes: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> bool {
+        if bytes == FLUSH {
+            // It asks for what the source may hold back of its answers, and is not answered itself.
+            if !self.expected.is_empty() {
+                out.source.extend_from_slice(bytes);
+            }
+            return true;
+        }
         let waited = self.waiting.take();
         // More of what the client sends says nothing of what it waits for.
         if let Some(waiting @ (Waiting::Answer { .. } | Waiting::Definitions { .. })) = waited
@@ -283,6 +290,9 @@ impl Session {
         }
     }
 }
+
+/// A `Flush` alone: behind a `Sync`, for example.
+const FLUSH: &[u8] = b"H\0\0\0\x04";
 
 /// What a group prepares for later groups.
 fn named<'g, 'b>(group: &'g Group<'b>) -> Option<&'g Parse<'b>> {

@@ -20,7 +20,7 @@ use crate::time::now;
 
 pub(crate) use definitions::DEFINITIONS;
 pub(crate) use gateway::Sessions;
-pub(crate) use places::{PLACE, read as read_place};
+pub(crate) use places::PLACE;
 pub(crate) use tags::{Tags, recover_tags};
 
 /// The threads that ask a source for the hub of its forwarded sessions.

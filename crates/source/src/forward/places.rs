@@ -9,19 +9,13 @@ use super::awaited::look_whether_awaited;
 use super::definitions::{digest, identity};
 use crate::error::Error;
 use crate::limits::{AWAITED_INTERVAL, DEFINITIONS_INTERVAL, PLACES_WAIT};
-use crate::login::{Purpose, connect, own_name};
+use crate::login::{Purpose, connect};
 use crate::pgoutput::literal;
 use crate::time::now;
 use crate::wire::Connection;
 
 /// The prefix of messages that mark a place in the stream.
 pub(crate) const PLACE: &str = "sqlcached place";
-
-/// Reads what such a message marks; none: it is of another process.
-pub(crate) fn read(content: &[u8]) -> Option<Ticket> {
-    let (name, number) = std::str::from_utf8(content).ok()?.rsplit_once(' ')?;
-    (name == own_name()).then_some(Ticket::of(number.parse().ok()?))
-}
 
 /// Connects again and again, until it is to stop.
 pub(super) fn run(asking: &Asking) {
@@ -64,7 +58,7 @@ fn bring(asking: &Asking, connection: &mut Connection, ticket: Ticket, now: Inst
         asking.hub.pass(ticket);
         return Ok(());
     }
-    let mark = format!("{} {}", own_name(), ticket.number());
+    let mark = asking.hub.mark_of(ticket);
     connection
         .query(&format!("SELECT pg_logical_emit_message(true, {}, {})", literal(PLACE), literal(&mark)))
         .map(drop)

@@ -17,7 +17,7 @@ use crate::checker::Checker;
 use crate::error::Error;
 use crate::fit;
 use crate::follow::{Definitions, Following};
-use crate::forward::{DEFINITIONS, PLACE, Tags, read_place, recover_tags};
+use crate::forward::{DEFINITIONS, PLACE, Tags, recover_tags};
 use crate::limits::{FEEDBACK_INTERVAL, PUBLISHED_INTERVAL, STREAM_WAIT};
 use crate::login::{Purpose, connect};
 use crate::mirror::Mirrors;
@@ -377,7 +377,9 @@ impl Streaming<'_> {
             }
             Message::Note { prefix, content } if prefix == SIGN => self.hear(&content),
             Message::Note { prefix, content } if prefix == PLACE => {
-                self.place = read_place(&content).or(self.place);
+                let mark = std::str::from_utf8(&content).ok();
+                let hub = self.follow.source.hub.as_ref();
+                self.place = hub.and_then(|hub| hub.place_of(mark?)).or(self.place);
             }
             Message::Note { prefix, .. } if prefix == DEFINITIONS => self.tell_definitions(),
             Message::Note { .. } | Message::Other => {}
