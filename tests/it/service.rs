@@ -46,10 +46,9 @@ fn the_service_manager_is_told() {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let signal =
         |name: &str| Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap();
-    // First it has the sockets of before let go, then those kept that it listens on, at two places at least.
-    let kept: Vec<String> = std::iter::repeat_with(|| manager.next()).take(3).collect();
-    assert_eq!(kept[0], "FDSTOREREMOVE=1\nFDNAME=listener\n");
-    assert!(kept[1..].iter().all(|said| said == "FDSTORE=1\nFDNAME=listener\n"), "{kept:?}");
+    // First it has those sockets kept that it listens on, at two places at least.
+    let kept: Vec<String> = std::iter::repeat_with(|| manager.next()).take(2).collect();
+    assert!(kept.iter().all(|said| said.starts_with("FDSTORE=1\nFDNAME=listener")), "{kept:?}");
     assert_eq!(manager.hears(), "READY=1\nSTATUS=serving\n");
     // Who was told so finds it serving.
     std::os::unix::net::UnixStream::connect(folder.0.join("sock")).unwrap();

@@ -91,7 +91,7 @@ mod watch;
 mod worker;
 
 pub use config::{Config, Reload};
-pub use handover::Handover;
+pub use handover::{Handover, Kept};
 pub use limits::*;
 pub use listen::ListenError;
 pub use server::{Drained, Server, StartError};

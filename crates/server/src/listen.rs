@@ -99,7 +99,7 @@ impl Listener {
             Ok((fd, address))
         };
         let (fd, bound) = bound().map_err(|error| ListenError::Address(address, error.into()))?;
-        note(handover, &fd).map_err(|error| ListenError::Address(address, error))?;
+        note(handover, &fd, None).map_err(|error| ListenError::Address(address, error))?;
         Ok(Self { fd, address: Some(bound), transport: Transport::Usual, path: None })
     }
 
@@ -118,7 +118,7 @@ impl Listener {
             }
         };
         rustix::net::listen(&fd, backlog).map_err(|error| refused(error.into()))?;
-        note(handover, &fd).map_err(refused)?;
+        note(handover, &fd, Some(path)).map_err(refused)?;
         // The next process finds it as it is.
         let path = handover.is_none().then(|| path.to_owned());
         Ok(Self { fd, address: None, transport: Transport::Plain, path })
@@ -164,8 +164,8 @@ impl Drop for Listener {
 /// How many connections wait in the kernel, and who keeps sockets while the server restarts.
 pub(crate) type Ways<'h> = (i32, Option<&'h Handover>);
 
-fn note(handover: Option<&Handover>, fd: &OwnedFd) -> io::Result<()> {
-    handover.map_or(Ok(()), |handover| handover.note(fd))
+fn note(handover: Option<&Handover>, fd: &OwnedFd, path: Option<&Path>) -> io::Result<()> {
+    handover.map_or(Ok(()), |handover| handover.note(fd, path))
 }
 
 fn bound(path: &Path, mode: u32) -> rustix::io::Result<OwnedFd> {

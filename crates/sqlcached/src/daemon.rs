@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,6 +65,7 @@ pub(crate) fn run(
     background: bool,
     read_again: impl Fn() -> Result<Chosen, String>,
 ) -> Result<(), String> {
+    let sockets = service::Sockets::of_manager();
     // Root may raise the limit, and there is one thread only so far: a user belongs to each thread.
     allow_descriptors(chosen)?;
     become_user(chosen.path(&USER))?;
@@ -102,8 +104,14 @@ pub(crate) fn run(
     let buses = cluster::Buses::start(&engine).map_err(|error| format!("buses: {error}"))?;
     // It is this process's own signal, which no worker waits for.
     engine.on_refresh(Box::new(process::ask_to_reload));
-    let handover = service::handover();
-    let server = Server::start(&config, Arc::clone(&engine), Arc::clone(&forwards), handover.as_ref())
+    if let Some(sockets) = &sockets {
+        let addresses = [&config.listen_addresses, &config.sql_addresses, &config.http_addresses];
+        let paths = [&config.unix_socket, &config.sql_socket];
+        let paths: Vec<&Path> = paths.into_iter().filter_map(Option::as_deref).collect();
+        sockets.let_others_go(&addresses.map(Vec::as_slice).concat(), &paths);
+    }
+    let handover = sockets.as_ref().map(|sockets| &sockets.handover);
+    let server = Server::start(&config, Arc::clone(&engine), Arc::clone(&forwards), handover)
         .map_err(|error| explained(&error.to_string()))?;
     unfinished.serves();
     greeting::print(&greeting::Facts {
@@ -123,8 +131,8 @@ pub(crate) fn run(
     if background {
         background::say_ready();
     }
-    if let Some(handover) = handover {
-        service::keep_sockets(&handover);
+    if let Some(sockets) = sockets {
+        sockets.keep();
     }
     service::say_ready(SERVES);
     service::begin_watchdog(&engine);

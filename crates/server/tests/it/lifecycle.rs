@@ -80,20 +80,25 @@ fn sockets_outlive_the_server_where_somebody_keeps_them() {
     // Another mode, and an address of before that is not asked for.
     (config.unix_socket_mode, config.sql_addresses) = (0o770, Vec::new());
     let second = Handover::new(kept);
+    assert_eq!(second.close_others(&config.listen_addresses, &[&path]), 1);
     let server = started(&config, &second);
     waiting.expect(b"STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
     local.until(b"\r\n");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o770);
     assert_eq!(second.take_opened().len(), 2);
-    drop(second);
     assert!(TcpStream::connect(sql).is_err(), "nobody listens there, so nobody waits there");
     drop(server);
 
-    // A file that somebody has removed leads nowhere.
+    // A file that somebody has put in the place of ours leads elsewhere.
     let third = Handover::default();
     drop(started(&config, &third));
     std::fs::remove_file(&path).unwrap();
-    let _server = started(&config, &Handover::new(third.take_opened()));
+    let foreign = UnixListener::bind(&path).unwrap();
+    let kept = Handover::new(third.take_opened());
+    let refused = Server::start(&config, Arc::clone(&engine), Arc::default(), Some(&kept));
+    assert!(matches!(refused, Err(StartError::Listen(server::ListenError::InUse(_)))), "{refused:?}");
+    drop(foreign);
+    let _server = started(&config, &kept);
     Client { stream: UnixStream::connect(&path).unwrap() }.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
 }
 
