@@ -395,11 +395,28 @@ impl<'a> Translator<'a, '_> {
             if at > 0 {
                 self.pass_sign(",", out)?;
             }
-            let mut term = self.group_term(term, outputs)?;
-            nodes.push(term.take_node());
-            out.push(term);
+            let Expr::Tuple(parts) = term else {
+                nodes.push(self.group_part(term, outputs, out)?);
+                continue;
+            };
+            // `(a, b)` is grouped by as `a, b` is.
+            self.sign("(")?;
+            for (at, part) in parts.iter().enumerate() {
+                if at > 0 {
+                    self.pass_sign(",", out)?;
+                }
+                nodes.push(self.group_part(part, outputs, out)?);
+            }
+            self.sign(")")?;
         }
         Ok(nodes)
+    }
+
+    fn group_part(&mut self, part: &Expr, outputs: &[Output<'a>], out: &mut Out<'a>) -> Step<Node> {
+        let mut part = self.group_term(part, outputs)?;
+        let node = part.take_node();
+        out.push(part);
+        Ok(node)
     }
 
     fn order(&mut self, order: &OrderBy, outputs: &[Output<'a>], sorted: Sorted) -> Step<Out<'a>> {

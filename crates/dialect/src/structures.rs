@@ -99,6 +99,9 @@ fn part_of_type(out: Out<'_>) -> Out<'_> {
         Some(ty) if ty.is_array() && texts::is_moment(ty.scalar()) => {
             texts::in_json(out).wrapped("json(", ")").typed(SqlType::Json)
         }
+        Some(ty) if ty.is_array() && matches!(ty.scalar(), SqlType::Float4 | SqlType::Float8) => {
+            out.wrapped("json(json_numbers(", "))").typed(SqlType::Json)
+        }
         Some(ty) if ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb) => {
             out.wrapped("json(", ")").typed(SqlType::Json)
         }
@@ -148,11 +151,11 @@ pub(super) fn argument_for<'a>(function: &str, at: usize, argument: Out<'a>) -> 
         "json_build_object" | "jsonb_build_object" | "json_object_agg" | "jsonb_object_agg"
         | "json_build_array" | "jsonb_build_array" | "json_agg" | "jsonb_agg" | "to_json" | "to_jsonb"
         | "row_to_json" | "array_to_json" => json_part(argument),
-        "concat" | "concat_ws" if argument.ty == Some(SqlType::Bool) => {
+        "concat" | "concat_ws" | "format" if argument.ty == Some(SqlType::Bool) => {
             argument.wrapped("CASE (", ") WHEN 1 THEN 't' WHEN 0 THEN 'f' END").typed(SqlType::Text)
         }
         "concat" | "concat_ws" | "quote_literal" | "quote_nullable" => texts::float(numeric::shown(argument)),
-        "format" if at > 0 && texts::is_written(argument.ty) => numeric::shown(argument),
+        "format" if at > 0 => texts::float(numeric::shown(argument)),
         "array_to_string" if at == 0 && argument.ty == SqlType::Timestamptz.array() => {
             let ty = argument.ty;
             texts::zoned(argument).of_type(ty)
@@ -370,7 +373,7 @@ impl<'a> Translator<'a, '_> {
                 .wrapped("CAST(", " AS BLOB)")
                 .typed(SqlType::Bytea));
         }
-        let mut sides = [numeric::shown(left), numeric::shown(right)];
+        let mut sides = [left, right].map(|side| texts::float(numeric::shown(side)));
         for side in &mut sides {
             self.suggest(side, SqlType::Text)?;
         }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::datum::{Datum, Format, ValueError};
 use crate::encode::{encode, with_short_offset};
 use crate::oid;
+use crate::real;
 
 /// One element of the JSON.
 #[derive(Debug, PartialEq)]
@@ -114,6 +115,9 @@ pub(crate) fn write_text(element_oid: u32, json: &str, out: &mut Vec<u8>) -> boo
             Element::Plain(plain) if element_oid == oid::BOOL => {
                 out.push(if matches!(*plain, "0" | "false") { b'f' } else { b't' });
             }
+            Element::Plain(text) if element_oid == oid::FLOAT4 || element_oid == oid::FLOAT8 => {
+                write_float(element_oid, text, out);
+            }
             Element::Plain(text) => write_element(text, out),
             Element::Text(text) if element_oid == oid::TIMESTAMPTZ || element_oid == oid::TIMETZ => {
                 write_element(with_short_offset(text), out);
@@ -123,6 +127,16 @@ pub(crate) fn write_text(element_oid: u32, json: &str, out: &mut Vec<u8>) -> boo
     }
     out.push(b'}');
     true
+}
+
+/// A float, which JSON may have with a fraction of nothing.
+fn write_float(oid: u32, text: &str, out: &mut Vec<u8>) {
+    match text.parse::<f64>() {
+        #[expect(clippy::cast_possible_truncation, reason = "it is a single")]
+        Ok(number) if oid == oid::FLOAT4 => real::write_single(number as f32, out),
+        Ok(number) => real::write(number, out),
+        Err(_) => write_element(text, out),
+    }
 }
 
 /// An element in quotes, where it needs them.
@@ -197,6 +211,8 @@ mod tests {
             (oid::TEXT, r#"["q\"\\,{}", "\u00e9\ud83d\ude00"]"#, Some("{\"q\\\"\\\\,{}\",\u{e9}\u{1f600}}")),
             (oid::INT4, "[1,-2, 3]", Some("{1,-2,3}")),
             (oid::BOOL, "[1,0,true,false]", Some("{t,f,t,f}")),
+            (oid::FLOAT8, "[1.0,-2.5,1e20,3,\"NaN\"]", Some("{1,-2.5,1e+20,3,NaN}")),
+            (oid::FLOAT4, "[0.1,1e7]", Some("{0.1,1e+07}")),
             (oid::JSON, "[{\"a\": [1, 2]}]", Some(r#"{"{\"a\": [1, 2]}"}"#)),
             (oid::TEXT, "{a}", None),
             (oid::TEXT, "[1,]", None),

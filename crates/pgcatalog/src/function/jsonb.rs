@@ -15,10 +15,12 @@ use sqlite::meter;
 use sqltext::error::{SqlError, state};
 use store::definition::SqlType;
 use store::scalar::array::of_braces;
+use store::scalar::float;
 use store::scalar::jsonb::{canonical, comparable, spaced};
 use store::scalar::simple::{JSON_DEPTH_MAX, check_json_depth};
 use store::value::Value;
 
+use super::cast::take_elements;
 use super::def::{FunctionDef, Now, Numeric, Returns, Source, text};
 use super::text::truth;
 use crate::limits::{JSON_MEMBERS_MAX, NODE_UNITS};
@@ -58,6 +60,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `array || array` is", "array_cat(ARRAY[1], ARRAY[2, 3])", "[1,2,3]"),
     own("json_number", "(number)", TEXT, Source::Own(|_, v| Ok(number_text(v)), 1, 1),
         "a number as PostgreSQL writes it into JSON", "json_number(2.0)", "2"),
+    own("json_numbers", "(array)", TEXT, Source::Own(|_, v| number_texts(v), 1, 1),
+        "each float of an array as PostgreSQL writes it into JSON", "json_numbers('[2.0,1.5]')", "[2,1.5]"),
     own("json_last_keys", "(json)", Returns::Type(SqlType::Json), Source::Own(|_, v| { let json = text(v, 0)?; Ok(Value::Text(last_keys(&json)?.unwrap_or(json))) }, 1, 1),
         "the same with the last value of each key that an object has twice", "json_last_keys('{\"a\":1,\"a\":2}')", "{\"a\":2}"),
     own("json_value_text", "(json)", TEXT, Source::Own(value_text, 1, 1),
@@ -652,22 +656,27 @@ pub(super) fn without_nulls(json: &str) -> Result<String, SqlError> {
 }
 
 fn number_text(values: &[Value]) -> Value {
-    // Whole numbers below this are written without an exponent.
-    const PLAIN_BELOW: f64 = 1e15;
     match values.first() {
-        Some(Value::Real(real)) if real.is_infinite() => {
-            Value::from(if *real > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" })
-        }
-        Some(Value::Real(real)) if real.fract() == 0.0 && real.abs() < PLAIN_BELOW => {
-            Value::Text(format!("{real:.0}"))
-        }
-        Some(Value::Real(real)) => Value::Text(format!("{real:?}")),
+        Some(Value::Real(real)) if real.is_finite() => Value::Text(float::text(*real)),
+        Some(Value::Real(real)) => Value::Text(format!("\"{}\"", float::text(*real))),
         Some(Value::Integer(integer)) => Value::Text(integer.to_string()),
         // A decimal number is its text. One without digits is a text in JSON.
         Some(Value::Text(text)) if text.ends_with(['y', 'N']) => Value::Text(format!("\"{text}\"")),
         Some(other) => other.clone(),
         None => Value::Null,
     }
+}
+
+/// The same of each number of an array.
+fn number_texts(values: &[Value]) -> Result<Value, SqlError> {
+    let array = text(values, 0)?;
+    take_elements(&array)?;
+    let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(&array) else { return Ok(Value::Text(array)) };
+    let number = |item: &&RawValue| match item.get().parse() {
+        Ok(real) => float::text(real),
+        Err(_) => item.get().to_owned(),
+    };
+    Ok(Value::Text(format!("[{}]", items.iter().map(number).collect::<Vec<_>>().join(","))))
 }
 
 /// NULL is no array beside one.

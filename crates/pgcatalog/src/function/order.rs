@@ -45,7 +45,8 @@ pub fn collation(ty: SqlType) -> Option<Cow<'static, str>> {
 
 /// Whether equal values of a type have several texts, of which a column or function may give any.
 pub fn has_spellings(ty: SqlType) -> bool {
-    let elements = ty.is_array() && (ty.scalar() == SqlType::Numeric || has_spellings(ty.scalar()));
+    let is_fraction = matches!(ty.scalar(), SqlType::Float4 | SqlType::Float8 | SqlType::Numeric);
+    let elements = ty.is_array() && (is_fraction || has_spellings(ty.scalar()));
     elements || matches!(ty, SqlType::Interval | SqlType::Jsonb)
 }
 

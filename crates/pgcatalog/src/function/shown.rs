@@ -3,7 +3,7 @@
 use SqlType::{Text, Timestamptz};
 use sqltext::error::SqlError;
 use store::definition::SqlType;
-use store::scalar::{Refusal, array, moment, zone};
+use store::scalar::{Refusal, array, float, moment, zone};
 use store::value::Value;
 
 use super::cast::take_elements;
@@ -65,23 +65,7 @@ fn float_text(values: &[Value], single: bool) -> Result<Value, SqlError> {
         Some(Value::Integer(number)) => *number as f64,
         _ => return Ok(Value::Text(text(values, 0)?)),
     };
-    if number.is_infinite() {
-        return Ok(Value::from(if number < 0.0 { "-Infinity" } else { "Infinity" }));
-    }
-    // Singles are kept as doubles, and go over to exponents sooner.
-    #[allow(clippy::cast_possible_truncation, reason = "the value is a single")]
-    let (plain, scientific, from) = if single {
-        ((number as f32).to_string(), format!("{:e}", number as f32), 6)
-    } else {
-        (number.to_string(), format!("{number:e}"), 15)
-    };
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return Ok(Value::Text(plain)) };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..from).contains(&exponent) {
-        return Ok(Value::Text(plain));
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    Ok(Value::Text(format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())))
+    Ok(Value::Text(if single { float::single_text(number) } else { float::text(number) }))
 }
 
 /// A moment, or an array of moments, written otherwise.

@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use sqlite::meter::{self, Text};
 use sqltext::error::SqlError;
+use store::scalar::float;
 use store::value::Value;
 
 use crate::function;
@@ -38,7 +39,9 @@ fn json_of(value: Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Integer(integer) => Json::from(integer),
-        Value::Real(real) => Json::from(real),
+        Value::Real(real) if real.is_finite() => Json::from(real),
+        // JSON has no number for it.
+        Value::Real(real) => Json::String(float::text(real)),
         Value::Text(text) => Json::String(text),
         Value::Blob(bytes) => Json::String(String::from_utf8_lossy(&bytes).into_owned()),
     }

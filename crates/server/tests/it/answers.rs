@@ -11,6 +11,7 @@ use crate::pg::Pg;
 const FILES: &[(&str, &str)] = &[
     ("accounts.txt", include_str!("answers/accounts.txt")),
     ("arms.txt", include_str!("answers/arms.txt")),
+    ("arrays.txt", include_str!("answers/arrays.txt")),
     ("blanks.txt", include_str!("answers/blanks.txt")),
     ("catalogue.txt", include_str!("answers/catalogue.txt")),
     ("comparisons.txt", include_str!("answers/comparisons.txt")),

@@ -1,6 +1,6 @@
 //! Arrays: JSON text in the store, so that SQLite's JSON functions work on them; PostgreSQL's braces are taken too.
 
-use super::{Refusal, accept as accept_scalar};
+use super::{Refusal, accept as accept_scalar, float};
 use crate::limits::ARRAY_ELEMENTS_MAX;
 use crate::scalar::SqlType;
 use crate::value::Value;
@@ -64,7 +64,9 @@ fn to_json(value: Value, element: SqlType) -> Json {
     match value {
         Value::Integer(integer) if element == SqlType::Bool => Json::Bool(integer != 0),
         Value::Integer(integer) => Json::from(integer),
-        Value::Real(real) => Json::from(real),
+        Value::Real(real) if real.is_finite() => Json::from(real),
+        // JSON has no number for it.
+        Value::Real(real) => Json::String(float::text(real)),
         Value::Text(text) => Json::String(text),
         Value::Null | Value::Blob(_) => Json::Null,
     }
@@ -102,6 +104,8 @@ pub fn braces(json: &str) -> Option<String> {
         Json::Null => "NULL".to_owned(),
         Json::Bool(truth) => if *truth { "t" } else { "f" }.to_owned(),
         Json::String(text) => quoted_if_needed(text),
+        // No decimal number is a number of JSON, for that has no trailing zeros.
+        Json::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, float::text),
         other => quoted_if_needed(&other.to_string()),
     };
     Some(format!("{{{}}}", elements.iter().map(element).collect::<Vec<_>>().join(",")))

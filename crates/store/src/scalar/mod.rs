@@ -1,6 +1,7 @@
 //! What values of PostgreSQL's types look like inside the five kinds: the spellings taken, the one form kept.
 
 pub mod array;
+pub mod float;
 pub mod interval;
 pub mod jsonb;
 pub mod moment;

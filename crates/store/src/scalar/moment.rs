@@ -219,7 +219,8 @@ pub fn parse(text: &str) -> Result<Parts, Refusal> {
     if let Some(date) = date {
         parts.days = Some(parse_date(date).ok_or_else(bad)??);
     }
-    if parts.days.is_some() && rest.starts_with(['+', '-', 'Z', 'z']) {
+    let names_zone = |first: char| first.is_ascii_alphabetic() || matches!(first, '+' | '-');
+    if parts.days.is_some() && rest.starts_with(names_zone) {
         // A date with a zone, as JDBC writes one.
         parts.offset = Some(parse_zone(rest).ok_or_else(bad)?);
     } else if !rest.is_empty() {
@@ -244,7 +245,12 @@ fn split_date(text: &str) -> (Option<&str>, &str) {
         let end = ends.nth(if hyphens { 0 } else { 2 }).unwrap_or(text.len());
         return (Some(&text[..end]), text[end..].trim_start());
     }
-    let end = text.find([' ', 'T', 't']).unwrap_or(text.len());
+    // The letters of `1999-Oct-08` are part of the date.
+    let ends = |at: &usize| match text.as_bytes()[*at] {
+        b' ' => true,
+        byte => (byte.is_ascii_alphabetic() || byte == b'+') && text.as_bytes()[at - 1].is_ascii_digit(),
+    };
+    let end = (1..text.len()).find(ends).unwrap_or(text.len());
     let (first, rest) = text.split_at(end);
     let is_time = first.contains(':') || (first.len() == 6 && rest.is_empty());
     if is_time { (None, text) } else { (Some(first), rest.trim_start_matches([' ', 'T', 't'])) }
@@ -296,12 +302,13 @@ fn parse_date(text: &str) -> Option<Result<i64, Refusal>> {
     Some(if in_calendar { Ok(days_of(year, month, day)) } else { Err(Refusal::field(text)) })
 }
 
-/// `January 8, 1999`, `8 Jan 1999` and `8-Jan-1999`.
+/// `January 8, 1999`, `8 Jan 1999`, `8-Jan-1999` and `1999-Jan-08`.
 fn named_date(text: &str) -> Option<(i64, i64, i64)> {
     let words: Vec<&str> = text.split([' ', ',', '-', '\t']).filter(|word| !word.is_empty()).collect();
     let [first, second, year] = words[..] else { return None };
     match month_of(first) {
         Some(month) => Some((digits(year)?, month, digits(second)?)),
+        None if first.len() > 2 => Some((digits(first)?, month_of(second)?, digits(year)?)),
         None => Some((digits(year)?, month_of(second)?, digits(first)?)),
     }
 }
@@ -451,7 +458,11 @@ mod tests {
         assert_eq!(date("2026-11-21 20:00:00+02").as_deref(), Ok("2026-11-21"));
         assert_eq!(date("1980-01-02 +00").as_deref(), Ok("1980-01-02"));
         assert_eq!(timestamptz("1980-01-02 +01").as_deref(), Ok("1980-01-01 23:00:00+00:00"));
-        assert!(date("1980-01-02 +x").is_err());
+        for zoned in ["1980-01-02Z", "1980-01-02 z", "1980-01-02+00", "1980-01-02UTC", "19800102Z"] {
+            assert_eq!(timestamptz(zoned).as_deref(), Ok("1980-01-02 00:00:00+00:00"), "{zoned}");
+        }
+        assert_eq!(date("1999-Oct-08").as_deref(), Ok("1999-10-08"));
+        assert!(date("1980-01-02 +x").is_err() && date("1980-01-02X").is_err() && date("1980-01-02-08").is_err());
         assert_eq!(time("20:01:02.5").as_deref(), Ok("20:01:02.5"));
         assert_eq!(timetz("20:01-05:30").as_deref(), Ok("20:01:00-05:30"));
     }

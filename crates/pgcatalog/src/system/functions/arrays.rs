@@ -3,6 +3,7 @@
 use sqlite::meter::Text;
 use sqltext::error::SqlError;
 use store::definition::SqlType;
+use store::scalar::float;
 use store::value::Value;
 
 use super::{Call, FunctionDef, function, optional};
@@ -98,8 +99,12 @@ fn same(left: &Value, right: &Value, ty: Option<u32>) -> bool {
     left == right || (shown(left).is_some() && shown(left) == shown(right)) || spelled.is_some_and(equal)
 }
 
+/// An element as PostgreSQL writes it.
 fn shown(value: &Value) -> Option<String> {
-    Call(vec![value.clone()]).text(0)
+    match value {
+        Value::Real(real) => Some(float::text(*real)),
+        other => Call(vec![other.clone()]).text(0),
+    }
 }
 
 fn array_to_string(call: &Call) -> Value {

@@ -34,7 +34,7 @@ impl World {
             1 => format!("CASE WHEN {} THEN {left} ELSE {right} END", self.condition(scope, 1)),
             2 => format!("typeof({left})"),
             3 => format!("length({left})"),
-            4 => format!("({left} || {right})"),
+            4 => format!("({} || {})", self.joinable(scope, &left), self.joinable(scope, &right)),
             5 => {
                 // A division by zero is an error here, and so is the rest of a float.
                 let sign = self.pick(&["+", "-", "*", "/", "%", "&", "|"]);
@@ -79,6 +79,13 @@ impl World {
             || operand.starts_with("CAST(") && operand.ends_with(" AS REAL)")
             || self.is_of(scope, operand, &["INT", "REAL"]);
         if number { operand.to_owned() } else { format!("coalesce(length({operand}), 0)") }
+    }
+
+    /// An operand of `||`: floats are joined as PostgreSQL writes them. Of what may be one it is the type.
+    fn joinable(&self, scope: &[usize], operand: &str) -> String {
+        let is_written = operand.starts_with(['\'', 'x']) || operand.parse::<i64>().is_ok();
+        let is_worded = is_written || self.is_of(scope, operand, &["INT", "TEXT", "BLOB", "ANY"]);
+        if is_worded { operand.to_owned() } else { format!("typeof({operand})") }
     }
 
     /// The same of whole numbers.

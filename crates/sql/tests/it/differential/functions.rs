@@ -54,7 +54,7 @@ impl World {
             format!("format('%d %05d %x', {a}, {b}, {from})"),
             format!("printf('%.2f %g', {a}, {b})"),
             format!("unhex({a})"),
-            format!("hex(substr({a}, 1, 2)) || {b}"),
+            format!("hex(substr({a}, 1, 2)) || {other}"),
             format!("glob('a*', {a})"),
             format!("like('a%', {a})"),
         ];
