@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use crate::access;
 use crate::background;
 use crate::greeting;
+use crate::history;
 use crate::init_file;
 use crate::log::{Log, NOTICE};
 use crate::place::{self, Places};
@@ -114,6 +115,7 @@ pub(crate) fn run(
     let server = Server::start(&config, Arc::clone(&engine), Arc::clone(&forwards), handover)
         .map_err(|error| explained(&error.to_string()))?;
     unfinished.serves();
+    history::keep(&engine, places.arena.as_deref(), &start);
     greeting::print(&greeting::Facts {
         start: &start,
         tables_made: made,

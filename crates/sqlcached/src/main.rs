@@ -14,6 +14,7 @@ mod access;
 mod background;
 mod daemon;
 mod greeting;
+mod history;
 mod init_file;
 mod log;
 mod place;

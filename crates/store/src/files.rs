@@ -21,3 +21,13 @@ pub fn hits_path(shared: &Path) -> PathBuf {
     path.push(HITS);
     path.into()
 }
+
+/// What the name of the history's file has behind that of the arena.
+const HISTORY: &str = ".history";
+
+/// Where the history of the server's figures outlives the process: in a file beside the arena.
+pub fn history_path(arena: &Path) -> PathBuf {
+    let mut path = arena.as_os_str().to_owned();
+    path.push(HISTORY);
+    path.into()
+}

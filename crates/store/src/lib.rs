@@ -114,7 +114,7 @@ pub use define::servers::ServerChange;
 pub use define::take_back::{Step, Transaction};
 pub use definition::TABLES_MAX;
 pub use error::{BAD_EXPRESSION, DdlError, ReadError, WriteError};
-pub use files::{hits_path, shared_path_beside};
+pub use files::{history_path, hits_path, shared_path_beside};
 pub use in_place::{ComingItem, InPlace};
 pub use index::elements::{ElementKeys, ElementsOf};
 pub use index::{Index, KeyBounds, ordered};

@@ -1,14 +1,18 @@
 //! The server's figures over time: a point for each of the last seconds, and one for each of the last minutes.
 //!
 //! The housekeeping takes them. A point has what was counted within it, so a chart divides by its length, and what held
-//! at its end. The rings are made whole at the start: no traffic makes them larger.
+//! at its end. The rings are made whole at the start: no traffic makes them larger. They outlive the process in a file
+//! beside the arena, if there is one (`kept.rs`).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io;
 
 use parking_lot::Mutex;
 use sql::{Counts, HistoryFacts};
 use store::{RemovalCause, TableId};
 
+use super::kept::Kept;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::limits::{MINUTES_KEPT, SECONDS_KEPT, TABLES_IN_POINT};
@@ -20,14 +24,14 @@ const MINUTE: u64 = 60;
 
 /// What held at a moment.
 #[derive(Clone, Copy, Debug)]
-struct Levels {
-    connections: u64,
-    rows: u64,
-    row_bytes: u64,
-    segment_bytes: u64,
-    index_bytes: u64,
+pub(super) struct Levels {
+    pub(super) connections: u64,
+    pub(super) rows: u64,
+    pub(super) row_bytes: u64,
+    pub(super) segment_bytes: u64,
+    pub(super) index_bytes: u64,
     /// The tables with the most memory, by their numbers; the number 0 with 0 bytes fills the rest.
-    tables: [(TableId, u64); TABLES_IN_POINT],
+    pub(super) tables: [(TableId, u64); TABLES_IN_POINT],
 }
 
 impl Default for Levels {
@@ -49,13 +53,13 @@ impl Levels {
 
 /// A stretch of time.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+pub(super) struct Point {
     /// Unix milliseconds: its end.
-    at_ms: i64,
-    /// How long it is; 0: its place is free.
-    ns: u64,
-    counts: Counts,
-    levels: Levels,
+    pub(super) at_ms: i64,
+    /// How long it is; never 0.
+    pub(super) ns: u64,
+    pub(super) counts: Counts,
+    pub(super) levels: Levels,
 }
 
 /// One of the rings.
@@ -74,19 +78,31 @@ impl Series {
         Self { points: VecDeque::with_capacity(max), max, since_ns: now_ns, before: Counts::default() }
     }
 
-    fn add(&mut self, now_ns: u64, at_ms: i64, total: &Counts, levels: &Levels) {
+    fn add(&mut self, now_ns: u64, at_ms: i64, total: &Counts, levels: &Levels) -> Point {
         let counts = total.since(&self.before);
+        let point = Point { at_ms, ns: now_ns - self.since_ns, counts, levels: *levels };
+        self.keep(point);
+        (self.since_ns, self.before) = (now_ns, *total);
+        point
+    }
+
+    fn keep(&mut self, point: Point) {
         if self.points.len() >= self.max {
             self.points.pop_front();
         }
-        self.points.push_back(Point { at_ms, ns: now_ns - self.since_ns, counts, levels: *levels });
-        (self.since_ns, self.before) = (now_ns, *total);
+        self.points.push_back(point);
     }
 }
 
-/// See the module. Its lock is taken once a second, and by who reads it.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct History(Mutex<[Series; 2]>);
+pub(crate) struct History {
+    /// Locked once a second, and by who reads it.
+    rings: Mutex<[Series; 2]>,
+    /// Where they outlive the process. Locked by the housekeeping, and never together with the rings: who reads these
+    /// does not wait for a file.
+    kept: Mutex<Option<Kept>>,
+}
 
 /// How many seconds a point of each ring has.
 const RESOLUTIONS: [u64; 2] = [1, MINUTE];
@@ -94,26 +110,63 @@ const RESOLUTIONS: [u64; 2] = [1, MINUTE];
 impl History {
     /// Nothing yet: time begins now.
     pub(crate) fn new(now_ns: u64) -> Self {
-        Self(Mutex::new([Series::new(SECONDS_KEPT, now_ns), Series::new(MINUTES_KEPT, now_ns)]))
+        let rings = [Series::new(SECONDS_KEPT, now_ns), Series::new(MINUTES_KEPT, now_ns)];
+        Self { rings: Mutex::new(rings), kept: Mutex::new(None) }
+    }
+
+    /// Writes points where they outlive the process. A file that cannot be written is given up.
+    fn write(&self, points: [Option<Point>; 2]) {
+        let mut kept = self.kept.lock();
+        let Some(file) = &mut *kept else { return };
+        let mut due = points.iter().enumerate().filter_map(|(ring, point)| Some((ring, point.as_ref()?)));
+        if let Err(error) = due.try_for_each(|(ring, point)| file.write(ring, point)) {
+            tracing::warn!(%error, "the history cannot be written any more; it ends with this process");
+            *kept = None;
+        }
     }
 }
 
 impl Engine {
+    /// Goes on with the history that a file has, and keeps it there. `tables_are_known`: the tables of this process
+    /// have the numbers that they had in the one before.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or written.
+    pub fn keep_history(&self, file: File, tables_are_known: bool) -> io::Result<()> {
+        let (kept, before) = Kept::open(file)?;
+        let mut rings = self.activity.history.rings.lock();
+        for (series, mut points) in rings.iter_mut().zip(before) {
+            if !tables_are_known {
+                points.iter_mut().for_each(|point| point.levels.tables = Levels::default().tables);
+            }
+            // Those that this process took already are the newest.
+            points.extend(series.points.drain(..));
+            points.into_iter().for_each(|point| series.keep(point));
+        }
+        drop(rings);
+        *self.activity.history.kept.lock() = Some(kept);
+        Ok(())
+    }
+
     /// Takes the points whose end has come. Called each tick; most have nothing to do.
     pub(crate) fn record_history(&self) {
         let now = self.store.clock().now_ns();
-        let mut rings = self.activity.history.0.lock();
+        let mut rings = self.activity.history.rings.lock();
         let is_due = |ring: usize, since: u64| now.saturating_sub(since) >= RESOLUTIONS[ring] * NS_PER_SECOND;
         if !is_due(0, rings[0].since_ns) {
             return;
         }
         let at_ms = i64::try_from(self.store.clock().unix_ms()).unwrap_or(i64::MAX);
         let (total, levels) = self.measured();
+        let mut taken = [None; 2];
         for (ring, series) in rings.iter_mut().enumerate() {
             if is_due(ring, series.since_ns) {
-                series.add(now, at_ms, &total, &levels);
+                taken[ring] = Some(series.add(now, at_ms, &total, &levels));
             }
         }
+        drop(rings);
+        self.activity.history.write(taken);
     }
 
     /// What was counted since the start, and what holds now. A table that is dropped takes its counts along, so a sum
@@ -180,10 +233,10 @@ impl Engine {
     /// All points, the oldest of each ring first.
     pub(crate) fn history(&self) -> Vec<HistoryFacts> {
         let catalog = self.store.catalog();
-        let name = |id: TableId| {
-            catalog.tables().find(|table| table.id() == id).map(|table| table.name().to_owned())
-        };
-        let rings = self.activity.history.0.lock();
+        // Looked up some thousand times, among perhaps as many tables.
+        let names: HashMap<u16, &str> = catalog.tables().map(|table| (table.id().0, table.name())).collect();
+        let name = |id: TableId| names.get(&id.0).map(|name| (*name).to_owned());
+        let rings = self.activity.history.rings.lock();
         let mut all = Vec::with_capacity(rings.iter().map(|ring| ring.points.len()).sum());
         for (ring, resolution) in rings.iter().zip(RESOLUTIONS) {
             all.extend(ring.points.iter().map(|point| point.facts(resolution, &name)));

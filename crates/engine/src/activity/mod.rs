@@ -7,6 +7,7 @@ mod flush_to_come;
 mod happened;
 mod history;
 mod invalidations;
+mod kept;
 mod sessions;
 mod slow;
 mod statements;

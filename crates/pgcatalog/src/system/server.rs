@@ -481,6 +481,14 @@ macro_rules! counts {
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
+
+            /// How many there are.
+            pub const NUMBER: usize = [$(stringify!($name),)*].len();
+
+            /// The counts of which [`Counts::each`] gave these, one after the other.
+            pub fn from_each(next: &mut dyn FnMut() -> u64) -> Self {
+                Self { $($name: next(),)* }
+            }
         }
     };
 }
