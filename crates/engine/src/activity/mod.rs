@@ -35,6 +35,8 @@ pub(crate) use statements::{Concern, Counted, KnownStatements, Statements};
 #[derive(Debug)]
 pub(crate) struct Activity {
     pub(crate) statements: Statements,
+    /// Those by which somebody watches the server; nothing shows them.
+    pub(crate) unlisted: Statements,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) slow: SlowLog,
     pub(crate) invalidations: Invalidations,
@@ -48,6 +50,7 @@ impl Activity {
     pub(crate) fn new(clock: &Clock, audit: Arc<Audit>) -> Self {
         Self {
             statements: Statements::default(),
+            unlisted: Statements::default(),
             sessions: Arc::new(Sessions::new(clock.clone())),
             slow: SlowLog::new(clock.clone()),
             invalidations: Invalidations::new(clock.clone()),

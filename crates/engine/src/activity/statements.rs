@@ -240,7 +240,7 @@ pub(crate) struct Statements(Mutex<HashMap<Box<str>, Arc<Counted>>>);
 
 impl Statements {
     /// The figures of a text's statement.
-    fn find(&self, text: &str) -> Arc<Counted> {
+    pub(crate) fn find(&self, text: &str) -> Arc<Counted> {
         let query = sql::normalized(text);
         let mut all = self.0.lock();
         if let Some(known) = all.get(query.as_str()) {

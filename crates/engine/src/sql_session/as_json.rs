@@ -19,31 +19,39 @@ pub struct JsonStatement {
     text: String,
     values: Vec<Value>,
     writes: bool,
+    listed: bool,
 }
 
 impl JsonStatement {
-    /// Reads `{"statement": "...", "parameters": [...], "write": true}`; all but the statement may be left out.
+    /// Reads `{"statement": "...", "parameters": [...], "write": true, "listed": false}`; all but the statement may be
+    /// left out.
     pub fn read(body: &[u8]) -> Result<Self, SqlError> {
         let wrong = |what: &str| refused("08P01", format!("the request is no statement: {what}"));
         let object: serde_json::Map<String, Json> =
             serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
-        let mut statement = Self { text: String::new(), values: Vec::new(), writes: false };
+        let mut statement = Self { text: String::new(), values: Vec::new(), writes: false, listed: true };
         let mut has_text = false;
         for (name, value) in object {
             match (name.as_str(), value) {
                 ("statement", Json::String(text)) => (statement.text, has_text) = (text, true),
                 ("parameters", Json::Array(values)) => statement.values = from_json(values)?,
                 ("write", Json::Bool(writes)) => statement.writes = writes,
+                ("listed", Json::Bool(listed)) => statement.listed = listed,
                 (name, _) => return Err(wrong(&format!("\"{name}\" is unknown, or of another type"))),
             }
         }
-        if has_text { Ok(statement) } else { Err(wrong("\"statement\" is missing")) }
+        match (has_text, statement.writes && !statement.listed) {
+            (true, false) => Ok(statement),
+            (true, true) => Err(wrong("what writes is listed")),
+            (false, _) => Err(wrong("\"statement\" is missing")),
+        }
     }
 
     /// The settings of the session that runs it: it may write only where the client says so.
     pub fn settings(&self) -> [(String, String); 2] {
         let read_only = if self.writes { "off" } else { "on" };
-        [("application_name", "http"), ("default_transaction_read_only", read_only)]
+        let application = if self.listed { "http" } else { "monitor" };
+        [("application_name", application), ("default_transaction_read_only", read_only)]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
     }
 }
@@ -57,6 +65,7 @@ impl SqlSession {
         limit: usize,
     ) -> Result<Vec<u8>, SqlError> {
         let mut answer = JsonAnswer { out: Vec::new(), kinds: Vec::new(), limit, rows: 0, copies: false };
+        self.listed = statement.listed;
         self.parse(context, "", &statement.text, std::iter::empty())?;
         let prepared = Arc::clone(self.prepared("")?);
         answer.begin(prepared.columns().unwrap_or_default());
@@ -222,7 +231,7 @@ mod tests {
         let full =
             read(r#"{"statement": "SELECT $1", "parameters": [1, null, "x"], "write": true}"#).unwrap();
         let values = vec![Value::Integer(1), Value::Null, Value::Text("x".into())];
-        assert_eq!(full, JsonStatement { text: "SELECT $1".into(), values, writes: true });
+        assert_eq!(full, JsonStatement { text: "SELECT $1".into(), values, writes: true, listed: true });
         assert_eq!(full.settings()[1].1, "off");
         assert_eq!(read(r#"{"statement": ""}"#).unwrap().settings()[1].1, "on");
         for (wrong, state) in [
@@ -232,6 +241,7 @@ mod tests {
             (r#"{"statement": 1}"#, "08P01"),
             (r#"{"statement": "", "sql": ""}"#, "08P01"),
             (r#"{"statement": "", "write": "true"}"#, "08P01"),
+            (r#"{"statement": "", "write": true, "listed": false}"#, "08P01"),
             (r#"{"statement": "", "parameters": [[1]]}"#, "22P02"),
         ] {
             assert_eq!(read(wrong).unwrap_err().state, state, "{wrong}");

@@ -152,6 +152,9 @@ pub struct SqlSession {
     happened: Vec<Happening>,
     /// Its statements come by HTTP.
     by_http: bool,
+    /// Its statements are counted and listed. Those by which a program watches the server are not: they would be the
+    /// most frequent ones of a server at rest.
+    listed: bool,
 }
 
 impl SqlSession {
@@ -194,6 +197,14 @@ impl SqlSession {
         session
     }
 
+    /// A result, counted if it is an error of a statement that is counted.
+    fn counted<T>(&self, context: &SqlThreadContext, result: Result<T, SqlError>) -> Result<T, SqlError> {
+        if self.listed && result.is_err() {
+            context.context().count(Counter::SqlErrors, 1);
+        }
+        result
+    }
+
     fn with(engine: Arc<Engine>, session: Session) -> Self {
         let allowance = Allowance::new(engine.held(), engine.options().session_bytes_max);
         let (cancel, mut sql) = (Cancel::new(), sql::Session::within(Arc::clone(&allowance)));
@@ -228,6 +239,7 @@ impl SqlSession {
             who: None,
             happened: Vec::new(),
             by_http: false,
+            listed: true,
         }
     }
 
@@ -433,7 +445,7 @@ impl SqlSession {
         if let Err(error) = &result {
             self.session.note_failed(text, error);
         }
-        counted(context, result)
+        self.counted(context, result)
     }
 
     /// A prepared statement.
@@ -495,7 +507,7 @@ impl SqlSession {
             self.session.note_failed(portal.prepared.text(), error);
         }
         self.portals.give_back(name, portal);
-        counted(context, result)
+        self.counted(context, result)
     }
 
     /// The client has ended a group of requests: what they wrote is committed, unless one failed or the client has a
@@ -654,11 +666,4 @@ impl RowSink for NoRows {
     fn row(&mut self, _values: &[store::value::ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())
     }
-}
-
-fn counted<T>(context: &SqlThreadContext, result: Result<T, SqlError>) -> Result<T, SqlError> {
-    if result.is_err() {
-        context.context().count(Counter::SqlErrors, 1);
-    }
-    result
 }

@@ -19,7 +19,7 @@ use super::prepared::{self, Body, Prepared, check_name};
 use super::rows::Rows;
 use super::settings::{self, Settings, on_off};
 use super::utility::{self, Direction, Discard, RoleChange, Utility};
-use super::{ClientSink, CopyOptions, Mark, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
+use super::{ClientSink, CopyOptions, Mark, NoRows, Outcome, SqlSession, SqlThreadContext};
 use crate::activity::{Concern, Counted};
 use crate::counters::Counter;
 use crate::latency::Class;
@@ -47,7 +47,7 @@ impl SqlSession {
         if let Err(error) = &result {
             self.session.note_failed(text, error);
         }
-        counted(context, result)
+        self.counted(context, result)
     }
 
     /// Ends the transaction that statements sent together were made, if they were.
@@ -60,7 +60,7 @@ impl SqlSession {
             TransactionStatus::Failed => "ROLLBACK",
         };
         let result = self.run_sql(context, end, &[], &mut NoRows).map(|_| ());
-        counted(context, result)
+        self.counted(context, result)
     }
 
     /// See [`SqlSession::join_text`].
@@ -154,7 +154,11 @@ impl SqlSession {
         #[cfg(debug_assertions)]
         crate::testing::pass("sql session", text.as_bytes());
         let text = StatementText::new(text);
-        let counted = context.context_mut().statement(&text);
+        let counted = if self.listed {
+            context.context_mut().statement(&text)
+        } else {
+            self.engine.activity.unlisted.find(text.sql)
+        };
         if counted.locks() {
             return self.run_locking(context, &counted, text.sql, (values, chosen), sink);
         }
@@ -223,7 +227,7 @@ impl SqlSession {
             own.note_statement_time(class.of_statement(&result), took);
         }
         let invalidates = result.as_ref().is_ok_and(|done| done.invalidated.is_some());
-        if invalidates || took.is_some_and(|took| slow.is_slow(took)) {
+        if invalidates || self.listed && took.is_some_and(|took| slow.is_slow(took)) {
             self.note_ended(counted, (text.sql, parameters.0), (&result, took));
         }
         self.tell_others();
@@ -263,8 +267,10 @@ impl SqlSession {
     /// Every statement passes here.
     #[inline]
     fn pass_gate(&mut self, context: &SqlThreadContext) -> Result<(), SqlError> {
-        context.context().count(Counter::CmdSql, 1);
-        if self.by_http {
+        if self.listed {
+            context.context().count(Counter::CmdSql, 1);
+        }
+        if self.by_http && self.listed {
             context.context().count(Counter::SqlByHttp, 1);
         }
         if self.session.refresh(&self.engine.access) {
