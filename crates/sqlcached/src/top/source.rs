@@ -98,13 +98,13 @@ pub(super) struct Invalidation {
 
 const SECOND: &str = "SELECT (hits / seconds)::float8, (misses / seconds)::float8, \
      ((gets + sets + deletes + others + postgresql_statements + memcached_statements + http_statements) / seconds)::float8, \
-     (evicted / seconds)::float8, connections::int8, rows::int8, (segment_bytes + index_bytes)::int8 \
+     (evicted / seconds)::float8, connections::int8, rows::int8, segment_bytes::int8 \
      FROM sqlcached_history WHERE resolution = 1 AND seconds > 0 ORDER BY at DESC LIMIT 1";
 
 const SERVER: &str = "SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8, \
      (SELECT setting FROM sqlcached_limits WHERE table_name IS NULL LIMIT 1)::text";
 
-const OF_TABLES: &str = "SELECT table_name::text, rows, segment_bytes, hits, misses, written, evicted, expired, \
+const OF_TABLES: &str = "SELECT table_name::text, rows, bytes, hits, misses, written, evicted, expired, \
      invalidated + flushed FROM sqlcached_tables ORDER BY hits + misses + written DESC LIMIT $1";
 
 const HOT: &str = "SELECT table_name::text, key, reads, writes, share FROM sqlcached_hot \
