@@ -27,10 +27,10 @@ fn browser(script: &str, port: u16) -> Option<Command> {
     Some(node)
 }
 
-/// The console shows sections, with these words in their tables: see `tests/drivers/console/shows.js`.
-pub(crate) fn shows(port: u16, sections: &[&str]) {
+/// The console shows lists with these words: see `tests/drivers/console/shows.js`.
+pub(crate) fn shows(port: u16, lists: &[&str]) {
     let Some(mut browser) = browser("shows.js", port) else { return };
-    let (code, out, error) = run(browser.args(sections));
+    let (code, out, error) = run(browser.args(lists));
     assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
 }
 
@@ -49,12 +49,15 @@ fn the_console_in_a_browser() {
     // A statement and values with canaries invalidate rows.
     client.change(&format!("INSERT INTO \"{CANARY}\" VALUES ('a', 'gone'), ('b', 'gone')"));
     client.change(&format!("DELETE FROM \"{CANARY}\" WHERE v = 'gone' AND k <> '{quoted}'"));
+    client.change("CREATE TABLE many (id INT PRIMARY KEY, page INT)");
+    client.change("INSERT INTO many SELECT n, n / 10 * 10 FROM generate_series(0, 199) AS g(n)");
     for number in 0..200 {
         client.set(&format!("k{number}"), &[b'x'; 500]);
         client.get(&format!("k{}", number * 2));
     }
     let port_flag = port.to_string();
-    let starts = [PROGRAM, "-p", "-1", "-s", "none", "--arena", "none", "--sql-port", "0"];
+    let arena = daemon.folder.0.join("arena").to_str().unwrap().to_owned();
+    let starts = [PROGRAM, "-p", "-1", "-s", "none", "--arena", &arena, "--sql-port", "0"];
     let starts = json!([&starts[..], &["--http-port", &port_flag]].concat());
     let Some(mut browser) = browser("console.js", port) else { return };
     let output = browser
@@ -65,4 +68,28 @@ fn the_console_in_a_browser() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}{}", text(&output.stderr), text(&output.stdout));
     assert!(text(&output.stdout).contains(" checks"), "{}", text(&output.stdout));
+}
+
+/// A server with many tables is one that somebody looks at in a hurry.
+#[test]
+fn the_first_figures_of_a_thousand_tables_come_at_once() {
+    const TABLES: usize = 1_000;
+    /// What a loaded machine may take; an idle one takes a tenth of it.
+    const PATIENCE_MS: u64 = 5_000;
+    let port = free_port();
+    let daemon = Daemon::start(&["--http-port", &port.to_string()]);
+    let mut client = daemon.connect();
+    for number in 0..TABLES {
+        client.change(&format!("CREATE TABLE t{number} (k TEXT PRIMARY KEY, v TEXT)"));
+    }
+    let Some(mut browser) = browser("first.js", port) else { return };
+    let (code, out, error) = run(&mut browser);
+    assert_eq!(code, Some(0), "{error}");
+    println!("milliseconds to the first figures with {TABLES} tables: {out}");
+    let measured: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for page in ["overview", "tables"] {
+        for load in ["first", "again"] {
+            assert!(measured[page][load].as_u64().unwrap() < PATIENCE_MS, "{measured}");
+        }
+    }
 }

@@ -328,8 +328,13 @@ fn the_page_is_compressed_and_has_a_mark() {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
         (String::from_utf8_lossy(&bytes[..head]).to_lowercase(), bytes.len() - head - 4)
     };
+    // The page names all of its files.
+    let page = watched.get("/").body;
+    let named = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let paths: Vec<&str> = named.chain(["/"]).collect();
+    assert!(paths.len() > 15 && paths.contains(&"/console/console.js"), "{paths:?}");
     let mut all = 0;
-    for path in ["/", "/console.css", "/console.js", "/icon.svg"] {
+    for path in paths {
         let (plain, length) = ask(path, "");
         assert!(plain.starts_with("http/1.1 200") && !plain.contains("content-encoding"), "{plain}");
         let (packed, packed_length) = ask(path, "Accept-Encoding: br, gzip\r\n");
@@ -340,6 +345,52 @@ fn the_page_is_compressed_and_has_a_mark() {
         all += packed_length;
     }
     assert!(all < 60 << 10, "{all} bytes");
+}
+
+/// The history lay in the process's memory, and an operator who looked for what was before a crash found nothing.
+#[test]
+fn the_history_outlives_the_process() {
+    let mut watched = Watched::start(&[]);
+    let count = |watched: &Watched, condition: &str| {
+        let asked =
+            format!("SELECT count(*) AS n FROM sqlcached_history WHERE resolution = 1 AND {condition}");
+        watched.daemon.connect().rows(&asked)[0]["n"].as_u64().unwrap()
+    };
+    assert_eq!(watched.daemon.connect().set("key", b"value"), "STORED");
+    let end = Instant::now() + Duration::from_secs(60);
+    while count(&watched, "sets = 1") == 0 {
+        assert!(Instant::now() < end, "no second has the set");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    watched.daemon.kill();
+    watched.daemon.restart();
+    assert_eq!(count(&watched, "sets = 1"), 1);
+    // The tables of the arena have their numbers, so they are known in points from before.
+    assert!(count(&watched, "at < pg_postmaster_start_time() AND tables ? 'memcached'") > 0);
+}
+
+/// What watches the server is not what the server does.
+#[test]
+fn statements_that_are_not_listed_are_in_no_list() {
+    let watched = Watched::start(&["--log-min-duration-statement", "0"]);
+    let ask = |body: &str| {
+        watched.ask(&format!(
+            "POST /sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    assert_eq!(ask(r#"{"statement": "SELECT 'watched'", "listed": false}"#).status, 200);
+    assert_eq!(ask(r#"{"statement": "SELECT 'asked', 2"}"#).status, 200);
+    let mut client = watched.daemon.connect();
+    for (table, column) in [("sqlcached_statements", "query"), ("sqlcached_slow", "statement")] {
+        let listed =
+            client.rows(&format!("SELECT {column} AS s FROM {table} WHERE {column} LIKE 'select ?%'"));
+        assert_eq!(listed, [json!({"s": "select ?, ..."})], "{table}");
+    }
+    assert_eq!(watched.metric("sqlcached_commands_total{command=\"sql\",status=\"ok\"}"), 3);
+    let refused = ask(r#"{"statement": "DELETE FROM memcached", "write": true, "listed": false}"#);
+    assert!(refused.status == 400 && refused.body.contains("what writes is listed"), "{refused:?}");
 }
 
 /// Bytes that are no request, a head that never ends, and more connections than there are places: each is answered as

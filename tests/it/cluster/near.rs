@@ -46,5 +46,8 @@ fn the_console_shows_the_caches() {
     let daemon = SqlDaemon::start(&["--http-port", &port.to_string()]);
     define(&daemon, &options(&nats.url(), PATIENT));
     wait(&daemon, "streaming");
-    shows(port, &["others/buses/lag ms/breaks/bus/streaming", "others/nodes/heard ms ago/this one"]);
+    shows(
+        port,
+        &["buses/sqlcached_buses/lag ms/breaks/bus/streaming", "buses/sqlcached_nodes/heard ms/true"],
+    );
 }

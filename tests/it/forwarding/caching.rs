@@ -446,8 +446,9 @@ fn the_console_shows_forwarded_statements() {
         talk.must(read);
         shop.count("hits", read) > 0
     });
-    let kept = format!("before/forwarded/{read}/kept/public.ware(id)");
-    shows(port, &[&kept, "before/forwarded/refused/tells the time/send the time as a parameter"]);
+    let kept = format!("forwarded/sqlcached_forwarded/{read}/kept/public.ware(id)");
+    let refused = "forwarded/sqlcached_forwarded/refused/tells the time/send the time as a parameter";
+    shows(port, &[&kept, refused]);
 }
 
 /// Sessions of another time zone or style of dates took the source for another one, so nothing was kept for them.

@@ -1,4 +1,4 @@
-//! The paths and what each answers: one table.
+//! The paths and what each answers: one table, beside that of the console's files (`assets.rs`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Method, Request, StatusCode};
 
 use super::answer::{Answer, Refusal, body, guarded, text};
-use super::assets::File;
+use super::assets::Asset;
 use super::exposition::{Format, Page};
 use super::{Door, From, access, guard, memcached_names, statement};
 
@@ -22,6 +22,7 @@ struct Route {
 }
 
 /// Who answers it.
+#[derive(Clone, Copy)]
 enum Take {
     /// Anybody is answered, and nothing is said of what the server holds: for those who restart it.
     Health(fn(&Door) -> Answer),
@@ -38,10 +39,6 @@ struct Asked<'r> {
 }
 
 const ROUTES: &[Route] = &[
-    Route { path: "/", method: &Method::GET, take: Take::Known(page) },
-    Route { path: "/console.css", method: &Method::GET, take: Take::Known(style) },
-    Route { path: "/console.js", method: &Method::GET, take: Take::Known(script) },
-    Route { path: "/icon.svg", method: &Method::GET, take: Take::Known(icon) },
     Route { path: "/sql", method: &Method::POST, take: Take::Statement },
     Route { path: "/metrics", method: &Method::GET, take: Take::Known(metrics) },
     Route { path: "/metrics/memcached", method: &Method::GET, take: Take::Known(memcached_metrics) },
@@ -56,21 +53,22 @@ pub(super) async fn answer(door: &Door, request: Request<Incoming>, from: From) 
 
 async fn respond(door: &Door, request: Request<Incoming>, from: From) -> Result<Answer, Refusal> {
     guard::check_host(request.headers(), &door.names)?;
-    let route = find(&request)?;
-    if route.method == Method::POST {
+    let found = find(door, &request)?;
+    if *request.method() == Method::POST {
         guard::check_sender(request.headers())?;
     }
-    if let Take::Health(take) = route.take {
+    if let Found::Route(Take::Health(take)) = found {
         return Ok(take(door));
     }
     let who = access::admit(door, request.headers(), from).await?;
     let address = from.address;
-    match route.take {
-        Take::Health(take) => Ok(take(door)),
-        Take::Known(take) => {
+    match found {
+        Found::Asset(asset) => Ok(asset.answer(request.headers())),
+        Found::Route(Take::Health(take)) => Ok(take(door)),
+        Found::Route(Take::Known(take)) => {
             take(door, &Asked { headers: request.headers(), session: session_of(door, &who, address) })
         }
-        Take::Statement => {
+        Found::Route(Take::Statement) => {
             let body = statement::read(request.into_body()).await?;
             statement::answer(door, &who, address, &body).await
         }
@@ -81,32 +79,21 @@ fn session_of(door: &Door, who: &Authenticated, address: IpAddr) -> Session {
     Session::of(who, &door.shared.engine.access, Some(address), access::HTTP)
 }
 
-/// The line of the table that a request is for.
-fn find(request: &Request<Incoming>) -> Result<&'static Route, Refusal> {
+/// What a request is for.
+enum Found<'d> {
+    Asset(&'d Asset),
+    Route(Take),
+}
+
+/// The file or the line of the table that a request is for.
+fn find<'d>(door: &'d Door, request: &Request<Incoming>) -> Result<Found<'d>, Refusal> {
     let path = request.uri().path();
-    let route = ROUTES.iter().find(|route| route.path == path).ok_or(Refusal::NotFound)?;
+    let route =
+        ROUTES.iter().find(|route| route.path == path).map(|route| (route.method, Found::Route(route.take)));
+    let asset = || door.assets.find(path).map(|asset| (&Method::GET, Found::Asset(asset)));
+    let (method, found) = route.or_else(asset).ok_or(Refusal::NotFound)?;
     let asked = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    if asked == route.method { Ok(route) } else { Err(Refusal::Method(route.method)) }
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "one of a table")]
-fn page(door: &Door, asked: &Asked<'_>) -> Result<Answer, Refusal> {
-    Ok(door.assets.answer(File::Page, asked.headers))
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "one of a table")]
-fn style(door: &Door, asked: &Asked<'_>) -> Result<Answer, Refusal> {
-    Ok(door.assets.answer(File::Style, asked.headers))
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "one of a table")]
-fn script(door: &Door, asked: &Asked<'_>) -> Result<Answer, Refusal> {
-    Ok(door.assets.answer(File::Script, asked.headers))
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "one of a table")]
-fn icon(door: &Door, asked: &Asked<'_>) -> Result<Answer, Refusal> {
-    Ok(door.assets.answer(File::Icon, asked.headers))
+    if asked == method { Ok(found) } else { Err(Refusal::Method(method)) }
 }
 
 fn metrics(door: &Door, asked: &Asked<'_>) -> Result<Answer, Refusal> {
