@@ -447,6 +447,21 @@ async function waiting(browser) {
   await context.close();
 }
 
+// A page that asks for no figures by itself says all the same whether the server is there.
+async function quiet(browser) {
+  const { context, page, seen } = await watched(browser, {});
+  for (const parts of [["sql"], ["table", "many", "rows"]]) {
+    await go(page, ...parts);
+    await page.waitForSelector("#state[data-state=live]");
+    await page.route("**/sql", (route) => route.abort());
+    await page.waitForSelector("#state[data-state=lost]");
+    await page.unroute("**/sql");
+    await page.waitForSelector("#state[data-state=live]");
+  }
+  assert.deepStrictEqual(seen.elsewhere, []);
+  await context.close();
+}
+
 // A browser that slept for an hour shows what was, and no hour as one point.
 async function sleep(browser) {
   const { page, seen } = await watched(browser, {});
@@ -523,7 +538,7 @@ async function main() {
       assert.deepStrictEqual(seen.elsewhere, []);
       await context.close();
     }
-    for (const check of [deleting, everywhere, waiting, sleep, restart]) {
+    for (const check of [deleting, everywhere, waiting, quiet, sleep, restart]) {
       await check(browser);
       console.log(check.name);
       passed += 1;

@@ -1,5 +1,5 @@
 // The console: which page is shown, the keys, and the turn of each second in which the page asks for its figures.
-import { Refused } from "./ask.js";
+import { look, Refused } from "./ask.js";
 import { address, at, button, close, link, make, open } from "./dom.js";
 import * as editor from "./editor.js";
 import { lists } from "./lists.js";
@@ -62,11 +62,12 @@ function drawPages() {
 // One turn of the page: what it asks in this second. A turn that is still under way is not begun again.
 async function turn() {
   const own = page;
-  if (document.hidden || turning === own || !own.turn) return;
+  if (document.hidden || turning === own) return;
   turning = own;
   const wasAway = isAway();
   try {
-    await attend(own.turn(turns));
+    // A page that asks for nothing asks whether the server is there.
+    await attend(Promise.all([own.turn?.(turns), own.quiet ? look("SELECT 1") : null]));
     at("refused").hidden = true;
     // Who was away has other tables, and all is asked for again.
     turns = isAway() || wasAway && turns > 0 ? 0 : turns + 1;

@@ -19,8 +19,11 @@ const STATUS = `SELECT extract(epoch FROM now() - pg_postmaster_start_time())::f
   (SELECT CAST(setting AS int8) FROM sqlcached_settings WHERE name = 'memory_mb') AS memory_mb,
   (SELECT setting FROM sqlcached_settings WHERE name = 'max_connections') AS max_connections`;
 const MOST = (figure) => `SELECT table_name, ${figure}, hits, misses FROM sqlcached_tables ORDER BY ${figure} DESC LIMIT 1`;
-const HAPPENED = `SELECT at, what, table_name, rows, role_name, client_addr, protocol, statement, times, duration_ms, parameters
-  FROM sqlcached_invalidations ORDER BY at DESC LIMIT ${EVENTS}`;
+const HAPPENED = "SELECT * FROM sqlcached_invalidations WHERE at >= $1 ORDER BY at DESC";
+// Before anything that the server keeps.
+const EVER = "2000-01-01";
+// What names an event: one that happens again soon has a later end, and the same beginning.
+const sameEvent = ({ since, pid, client_addr: where, table_name: table, statement }) => [since, pid, where, table, statement].join(" ");
 
 class Overview {
   constructor({ query }) {
@@ -75,7 +78,7 @@ class Overview {
     this.draw();
     await Promise.all([
       number % 60 === 0 && figures.followMinutes(),
-      number % 2 === 0 && look(HAPPENED).then((answer) => { this.events = named(answer); }),
+      number % 2 === 0 && this.askEvents(number === 0),
       number % 5 === 0 && this.askMost(),
     ]);
     this.draw();
@@ -84,6 +87,14 @@ class Overview {
   async askStatus() {
     [this.status] = named(await look(STATUS));
     this.statusAt = Date.now();
+  }
+
+  // What is newer than the newest event that is here; after a break all of them.
+  async askEvents(all) {
+    const known = all ? [] : this.events ?? [];
+    const newer = named(await look(HAPPENED, [known[0]?.at ?? EVER]));
+    const again = new Set(newer.map(sameEvent));
+    this.events = [...newer, ...known.filter((event) => !again.has(sameEvent(event)))].slice(0, EVENTS);
   }
 
   async askMost() {

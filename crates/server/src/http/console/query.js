@@ -16,6 +16,8 @@ let running = null;
 let result = null;
 let outcome = { words: "", failed: false, place: "" };
 let side = "table";
+// The column that bars show, where it is one of the result.
+let barred = "";
 // Called when one of them changed.
 let changed = () => {};
 
@@ -119,7 +121,7 @@ function lines(columns, rows, figures, time) {
 
 function bars(columns, rows, figures) {
   const names = columns.findIndex((_, index) => !figures.includes(index));
-  const figure = figures.find((index) => index !== names);
+  const figure = figures.find((index) => columns[index].name === barred) ?? figures[0];
   const most = Math.max(...rows.map((row) => Math.abs(Number(row[figure]))), 1e-9);
   const own = (row) => {
     const bar = make("span", { className: "bar" });
@@ -131,19 +133,22 @@ function bars(columns, rows, figures) {
   ], { label: "Result as bars" });
   grid.fill(rows.slice(0, BARS).map((row, index) => Object.assign([names < 0 ? index + 1 : row[names], row[figure]], { all: row })));
   grid.table.className = "bars";
-  return scroller("Result as bars", grid.table);
+  const choice = make("select", {}, ...figures.map((index) => make("option", { value: columns[index].name, selected: index === figure }, columns[index].name)));
+  choice.addEventListener("change", () => { barred = choice.value; changed(); });
+  return make("div", {}, make("p", { className: "buttons" }, make("label", {}, "Bars of ", choice)), scroller("Result as bars", grid.table));
 }
 
 // --- The page ------------------------------------------------------------------------------------------------------
 
 class Query {
   constructor({ parts: [text] }) {
+    // It asks nothing by itself.
+    this.quiet = true;
     // A link brings a statement, and does not run it.
     if (text !== undefined && text !== statement()) write(text);
     this.outcome = make("p", { id: "outcome", role: "status" });
     this.caret = make("pre", { id: "caret", className: "error" });
     this.csv = button("CSV", download, { id: "csv" });
-    this.turn = undefined;
     this.sides = ["table", "chart"].map((name) => button(name, () => { side = name; this.draw(); }, { id: `as-${name}` }));
     this.result = make("div", { id: "result-place" });
     this.kept = make("div", { id: "kept" });

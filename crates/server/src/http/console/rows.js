@@ -59,7 +59,8 @@ function where(conditions) {
 
 export class Rows {
   constructor(name, query) {
-    Object.assign(this, { name, query, columns: null, first: Number(query.first) || 0 });
+    // It asks when somebody wants rows, and not again and again.
+    Object.assign(this, { name, columns: null, first: Number(query.first) || 0, quiet: true });
     this.asked = this.readConditions(query.where);
     this.filter = make("form", { id: "conditions", onsubmit: (event) => { event.preventDefault(); this.turnTo(0); } });
     this.words = make("p", { id: "rows-words", role: "status" }, "waiting for the table's columns");
@@ -217,7 +218,7 @@ export class Rows {
 
   offer(say, statement, parameters, number, plan, took) {
     const words = statement.includes(" WHERE ") ? "" : " This is the whole table.";
-    say.textContent = `${rowsOf(number)} will be deleted.${words} Counting took ${took.toFixed(0)} ms; they are found so:`;
+    say.textContent = `${rowsOf(number)} will be deleted.${words} Counting took ${took.toFixed(0)} ms. This is how they are found:`;
     const act = button(`Delete ${rowsOf(number)}`, () => this.remove(say, statement, parameters, act), { id: "delete", className: "danger", disabled: Number(number) === 0 });
     const keep = button("Keep them", close, { id: "keep" });
     at("details-body").append(make("pre", { className: "statement" }, plan.join("\n")), make("p", { className: "buttons" }, keep, act));

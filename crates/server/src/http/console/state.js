@@ -12,9 +12,10 @@ let asked = null;
 let failure = null;
 
 function say(state, words) {
-  if (at("state").dataset.state === state && at("state").textContent === words) return;
+  // Who hears the page is told of another state, and not of each second that it lasts.
+  if (at("state").dataset.state !== state) at("said").textContent = words;
   at("state").dataset.state = state;
-  at("state").textContent = words;
+  if (at("state").textContent !== words) at("state").textContent = words;
 }
 
 const since = (time) => `${clock(time)} (${duration((Date.now() - time) / 1000)})`;

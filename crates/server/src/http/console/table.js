@@ -138,6 +138,7 @@ class TablePage {
     const [, , Side] = SIDES.find(([own]) => own === side) ?? SIDES[0];
     this.title = name;
     this.side = new Side(name, query);
+    this.quiet = this.side.quiet;
     const links = SIDES.map(([own, words]) => make("li", {}, link(words, address("table", own ? [name, own] : [name]), { "aria-current": own === side ? "page" : undefined })));
     const all = make("li", {}, link("All tables", address("tables")));
     this.box = [make("nav", { "aria-label": "Of this table" }, make("ul", { className: "sides" }, all, ...links)), ...[this.side.box].flat()];
