@@ -46,7 +46,7 @@ tools: rust
 	cargo xtask tools
 
 # Takes the pictures of the console that README.md and docs/operations.md show, from a daemon of its own under a shop's load:
-# two minutes. It needs Chromium and the packages of make tools.
+# five minutes. It needs Chromium and the packages of make tools.
 console-pictures:
 	cargo build --package sqlcached
 	NODE_PATH=target/drivers/console/node_modules node tests/drivers/console/pictures.js target/debug/sqlcached docs/pictures

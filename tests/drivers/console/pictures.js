@@ -9,7 +9,8 @@ const path = require("node:path");
 const { chromium } = require("playwright-core");
 
 const [program, folder] = process.argv.slice(2);
-const SECONDS = Number(process.env.CONSOLE_SECONDS || 75);
+// The charts show five minutes, and most of them are filled.
+const SECONDS = Number(process.env.CONSOLE_SECONDS || 240);
 const TICK_MS = 50;
 const PRODUCTS = 4000;
 
@@ -103,17 +104,44 @@ async function load(shops, until) {
   }
 }
 
-async function shoot(browser, url, name, options, prepare = async () => {}, fullPage = false) {
+async function shoot(browser, url, name, options, prepare = async () => {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
   await page.goto(url);
   await page.waitForSelector("#state[data-state=live]");
-  await page.waitForFunction(() => document.querySelectorAll("#invalidations tbody tr").length > 1);
+  await page.waitForSelector("#marks .mark");
   await rest(3500);
   await prepare(page);
-  await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage });
+  await page.screenshot({ path: path.join(folder, `${name}.png`) });
   await context.close();
 }
+
+// A part of the console, for the pictures of its documents.
+const go = (page, url, hash) => page.goto(`${url}#/${hash}`);
+
+const PICTURES = {
+  console: ["light", 1180],
+  "console-table": ["dark", 820, async (page, url) => {
+    await go(page, url, "table/fragment");
+    await page.waitForSelector("main [aria-label=Indexes] tbody tr:nth-child(2)");
+  }],
+  "console-invalidation": ["light", 820, async (page) => {
+    await page.locator("#marks .mark").last().click();
+    await page.waitForSelector("#details-body dl");
+  }],
+  "console-sql": ["dark", 820, async (page) => {
+    await page.fill("#statement", "SELECT block, count(*) AS rows, sum(length(html)) AS bytes\n  FROM fragment\n GROUP BY block ORDER BY bytes DESC");
+    await page.press("#statement", "Control+Enter");
+    await page.click("#as-chart:not([disabled])");
+    await page.waitForSelector(".bars tbody tr");
+  }],
+  "console-delete": ["light", 820, async (page, url) => {
+    await go(page, url, `table/fragment/rows?where=${encodeURIComponent(JSON.stringify([["product", "=", "17"]]))}`);
+    await page.waitForSelector("#rows tbody tr");
+    await page.click("#delete-all");
+    await page.waitForSelector("#delete");
+  }],
+};
 
 async function main() {
   fs.mkdirSync(folder, { recursive: true });
@@ -127,18 +155,11 @@ async function main() {
     SCHEMA.forEach((statement) => shops[0].sql(statement));
     await rest(500);
     const url = `http://127.0.0.1:${http}/`;
-    const running = load(shops, Date.now() + (SECONDS + 40) * 1000);
+    const running = load(shops, Date.now() + (SECONDS + 60) * 1000);
     await rest(SECONDS * 1000);
-    const desktop = { viewport: { width: 1200, height: 820 } };
-    await shoot(browser, url, "console", { ...desktop, colorScheme: "light" });
-    await shoot(browser, url, "console-table", { ...desktop, colorScheme: "dark" }, async (page) => {
-      await page.click('#tables button[data-key="fragment"]');
-      await page.waitForSelector("#details-body table");
-    });
-    await shoot(browser, url, "console-invalidation", { ...desktop, colorScheme: "light" }, async (page) => {
-      await page.locator("#marks .mark").last().click();
-      await page.waitForSelector("#details-body dl");
-    });
+    for (const [name, [colorScheme, height, prepare]] of Object.entries(PICTURES)) {
+      await shoot(browser, url, name, { viewport: { width: 1200, height }, colorScheme }, prepare && ((page) => prepare(page, url)));
+    }
     await shoot(browser, url, "console-phone", { viewport: { width: 390, height: 844 }, colorScheme: "dark" });
     await running;
   } finally {

@@ -81,16 +81,16 @@ impl Series {
     fn add(&mut self, now_ns: u64, at_ms: i64, total: &Counts, levels: &Levels) -> Point {
         let counts = total.since(&self.before);
         let point = Point { at_ms, ns: now_ns - self.since_ns, counts, levels: *levels };
-        self.keep(point);
+        self.keep(&point);
         (self.since_ns, self.before) = (now_ns, *total);
         point
     }
 
-    fn keep(&mut self, point: Point) {
+    fn keep(&mut self, point: &Point) {
         if self.points.len() >= self.max {
             self.points.pop_front();
         }
-        self.points.push_back(point);
+        self.points.push_back(*point);
     }
 }
 
@@ -115,7 +115,7 @@ impl History {
     }
 
     /// Writes points where they outlive the process. A file that cannot be written is given up.
-    fn write(&self, points: [Option<Point>; 2]) {
+    fn write(&self, points: &[Option<Point>; 2]) {
         let mut kept = self.kept.lock();
         let Some(file) = &mut *kept else { return };
         let mut due = points.iter().enumerate().filter_map(|(ring, point)| Some((ring, point.as_ref()?)));
@@ -137,12 +137,14 @@ impl Engine {
         let (kept, before) = Kept::open(file)?;
         let mut rings = self.activity.history.rings.lock();
         for (series, mut points) in rings.iter_mut().zip(before) {
-            if !tables_are_known {
-                points.iter_mut().for_each(|point| point.levels.tables = Levels::default().tables);
+            for point in points.iter_mut().filter(|_| !tables_are_known) {
+                point.levels.tables = Levels::default().tables;
             }
             // Those that this process took already are the newest.
             points.extend(series.points.drain(..));
-            points.into_iter().for_each(|point| series.keep(point));
+            for point in &points {
+                series.keep(point);
+            }
         }
         drop(rings);
         *self.activity.history.kept.lock() = Some(kept);
@@ -166,7 +168,7 @@ impl Engine {
             }
         }
         drop(rings);
-        self.activity.history.write(taken);
+        self.activity.history.write(&taken);
     }
 
     /// What was counted since the start, and what holds now. A table that is dropped takes its counts along, so a sum

@@ -25,7 +25,10 @@ const FILES: &[(&str, &str)] = &[
     ("/etc/default/sqlcached", "Flags of the service: OPTIONS=\"-m 256 -c 4096\"."),
     ("/dev/shm/sqlcached-<uid>/<port>.arena", "The rows. A start attaches them again, so a restart is warm."),
     ("/dev/shm/sqlcached-<uid>/<port>.arena.shared", "The tables that other processes may read in place."),
-    ("/dev/shm/sqlcached-<uid>/<port>.arena.history", "The history of the server's figures (sqlcached_history)."),
+    (
+        "/dev/shm/sqlcached-<uid>/<port>.arena.history",
+        "The history of the server's figures (sqlcached_history).",
+    ),
     ("/dev/shm/sqlcached-<uid>/<port>.sock", "The Unix socket for memcached clients."),
 ];
 
