@@ -142,7 +142,7 @@ mod tests {
         let file = file("back");
         let (mut kept, rings) = Kept::open(file()).unwrap();
         assert!(rings.iter().all(Vec::is_empty));
-        let last = SECONDS_KEPT as i64 + 20;
+        let last = i64::try_from(SECONDS_KEPT).unwrap() + 20;
         for second in 1..=last {
             kept.write(0, &point(second)).unwrap();
         }

@@ -33,6 +33,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/console/state.js", SCRIPT, include_str!("console/state.js")),
     ("/console/table.js", SCRIPT, include_str!("console/table.js")),
     ("/console/tables.js", SCRIPT, include_str!("console/tables.js")),
+    ("/console/time.js", SCRIPT, include_str!("console/time.js")),
     ("/console/timeline.js", SCRIPT, include_str!("console/timeline.js")),
     ("/console/view.js", SCRIPT, include_str!("console/view.js")),
     ("/console/words.js", SCRIPT, include_str!("console/words.js")),

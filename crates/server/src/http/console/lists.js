@@ -3,6 +3,7 @@
 import { look, named, Refused, sql } from "./ask.js";
 import { address, button, facts, link, make, open, scroller, section } from "./dom.js";
 import { Grid } from "./grid.js";
+import { now } from "./time.js";
 import { clock, duration, formOf, heading, isNumber, moment } from "./words.js";
 
 const SECONDS = { ms: 0.001, s: 1, min: 60, h: 3600, d: 86400 };
@@ -11,7 +12,7 @@ const SECONDS = { ms: 0.001, s: 1, min: 60, h: 3600, d: 86400 };
 function nextRun({ every, last_run: ended }) {
   const [, number, unit] = /^([\d.]+) ?([a-z]+)$/.exec(every) || [];
   if (!ended || !SECONDS[unit]) return "soon";
-  const left = moment(ended) + number * SECONDS[unit] * 1000 - Date.now();
+  const left = moment(ended) + number * SECONDS[unit] * 1000 - now();
   return left > 1000 ? `in ${duration(left / 1000)}` : "now";
 }
 
@@ -22,40 +23,125 @@ function cancel({ pid, state }) {
   return button("cancel", ask, { "aria-label": `cancel the statement of session ${pid}` });
 }
 
+const SETTING = "SELECT setting FROM sqlcached_settings WHERE name = $1";
 const WHO = ["role_name", "client_addr", "protocol"];
 
 // `from`: the table and which of its rows; `columns`: those of the list, the others are in a row's details; `key`: what
-// names a row; `own`: columns that are computed here; `empty`: what it means that there is none.
+// names a row; `own`: columns that are computed here; `empty`: what it means that there is none; `off`: a setting, its
+// value for off, and what that means.
 const ENTRIES = [
-  { name: "keys", title: "Hot keys", key: "h", about: "Keys that memcached clients used most in the last minute, from a sample.", parts: [
-    { from: "sqlcached_hot ORDER BY reads + writes DESC LIMIT 500", columns: ["key", "table_name", "reads", "writes", "share"], sort: "reads", empty: "no memcached client used a key in the last minute" }] },
-  { name: "invalidations", title: "Invalidations", key: "i", about: "The last 1,024 events that made rows invalid together.", parts: [
-    { from: "sqlcached_invalidations ORDER BY at DESC", columns: ["at", "what", "table_name", "rows", ...WHO, "statement", "times", "duration_ms"], empty: "nothing was invalidated since the start, but single keys" }] },
-  { name: "sessions", title: "Sessions", key: "e", about: "PostgreSQL clients, and statements by HTTP. The console's own questions are left out.", parts: [
-    { from: "sqlcached_sessions WHERE pid <> pg_backend_pid() AND (protocol <> 'http' OR application_name <> 'monitor') ORDER BY pid LIMIT 1000",
-      columns: ["pid", "user_name", "application_name", "client_addr", "protocol", "state", "query", "query_started"], own: { action: cancel }, empty: "no SQL client is connected" }] },
-  { name: "statements", title: "Statements", key: "m", about: "Those that took most time. The console's own questions are not counted.", parts: [
-    { from: "sqlcached_statements ORDER BY total_ms DESC LIMIT 200", columns: ["query", "calls", "errors", "total_ms", "mean_ms", "max_ms", "rows", "plan"], sort: "total_ms", empty: "no statement has run yet" }] },
-  { name: "slow", title: "Slow statements", key: "w", about: "The last 128 that took log_min_duration_statement or longer.", parts: [
-    { from: "sqlcached_slow ORDER BY at DESC", columns: ["at", "duration_ms", ...WHO, "statement", "parameters", "rows", "sqlstate"], empty: "no statement was slow",
-      off: ["SELECT setting FROM sqlcached_settings WHERE name = 'log_min_duration_statement'", "-1", "log_min_duration_statement is off (-1): no statement is slow"] }] },
-  { name: "rules", title: "Expiry rules", key: "x", parts: [
-    { from: "sqlcached_expiry_rules ORDER BY rule_name LIMIT 500", columns: ["rule_name", "table_name", "condition", "every", "runs", "rows", "errors", "last_run", "last_rows", "last_ms", "last_error"], own: { "next run": nextRun }, empty: "there is no expiry rule" }] },
-  { name: "views", title: "Materialized views", key: "v", parts: [
-    { from: "sqlcached_views ORDER BY view_name LIMIT 500", columns: ["view_name", "populated", "stale", "rows", "source", "refresh", "refreshes", "errors", "last_refresh", "last_ms", "next_in", "last_error"], empty: "there is no materialized view" }] },
-  { name: "sources", title: "Sources", key: "u", about: "Databases behind this cache, whose changes invalidate rows here.", parts: [
-    { from: "sqlcached_sources ORDER BY source_name LIMIT 500", columns: ["source_name", "state", "since", "lag_ms", "lag_bytes", "events", "invalidated", "transactions", "reconnects", "emptied", "fills", "fills_failed", "last_error"], empty: "no table names a source" }] },
-  { name: "forwarded", title: "Forwarded statements", key: "f", about: "What clients send through this cache to a database behind.", parts: [
-    { from: "sqlcached_forwarded ORDER BY forwarded_ms DESC LIMIT 500", columns: ["statement", "server_name", "user_name", "state", "forwarded", "forwarded_ms", "hits", "kept", "late", "depends", "reason", "cure"], key: ["server_name", "id", "user_name", "state"], sort: "forwarded_ms", empty: "no statement was forwarded" }] },
-  { name: "buses", title: "Buses", key: "b", about: "On which caches tell one another what is invalid.", parts: [
-    { title: "Buses", from: "sqlcached_buses ORDER BY bus_name LIMIT 500", columns: ["bus_name", "state", "since", "lag_ms", "outbox", "published", "invalidated", "rows_heard", "breaks", "unapplied", "emptied", "reconnects", "namesakes", "last_break", "last_unapplied", "last_error"], empty: "no table names a bus" },
-    { title: "Nodes", from: "sqlcached_nodes ORDER BY bus_name, name LIMIT 1000", columns: ["name", "bus_name", "own", "namesake", "applied", "lag_ms", "outbox", "heard_ms"], key: ["bus_name", "node"], empty: "no cache was heard in the last minute" }] },
-  { name: "roles", title: "Roles", key: "r", about: "With their connections and refusals since the start.", parts: [
-    { from: "sqlcached_roles ORDER BY role_name LIMIT 1000", columns: ["role_name", "logins", "failures", "refusals"], empty: "no roles are kept, or your role sees none" }] },
-  { name: "refusals", title: "Refusals", key: "d", about: "The last 128: of connections, of memcached commands, of statements.", parts: [
-    { from: "sqlcached_refusals ORDER BY at DESC", columns: ["at", "role_name", "client_addr", "protocol", "request", "reason"], empty: "nobody was refused" }] },
-  { name: "settings", title: "Settings", key: "g", parts: [
-    { from: "sqlcached_settings ORDER BY category, name", columns: ["name", "setting", "unit", "source", "category", "description"], empty: "no setting is known" }] },
+  {
+    name: "keys", title: "Hot keys", key: "h", about: "Keys that memcached clients used most in the last minute, from a sample.",
+    parts: [{
+      from: "sqlcached_hot ORDER BY reads + writes DESC LIMIT 500", sort: "reads",
+      columns: ["key", "table_name", "reads", "writes", "share"],
+      empty: "no memcached client used a key in the last minute",
+    }],
+  },
+  {
+    name: "invalidations", title: "Invalidations", key: "i", about: "The last 1,024 events that made rows invalid together.",
+    parts: [{
+      from: "sqlcached_invalidations ORDER BY at DESC",
+      columns: ["at", "what", "table_name", "rows", ...WHO, "statement", "times", "duration_ms"],
+      empty: "nothing was invalidated since the start, but single keys",
+    }],
+  },
+  {
+    name: "sessions", title: "Sessions", key: "e", about: "PostgreSQL clients, and statements by HTTP. The console's own questions are left out.",
+    parts: [{
+      from: "sqlcached_sessions WHERE pid <> pg_backend_pid() AND (protocol <> 'http' OR application_name <> 'monitor') ORDER BY pid LIMIT 1000",
+      columns: ["pid", "user_name", "application_name", "client_addr", "protocol", "state", "query", "query_started"], own: { action: cancel },
+      empty: "no SQL client is connected",
+    }],
+  },
+  {
+    name: "statements", title: "Statements", key: "m", about: "Those that took most time. The console's own questions are not counted.",
+    parts: [{
+      from: "sqlcached_statements ORDER BY total_ms DESC LIMIT 200", sort: "total_ms",
+      columns: ["query", "calls", "errors", "total_ms", "mean_ms", "max_ms", "rows", "plan"],
+      empty: "no statement has run yet",
+    }],
+  },
+  {
+    name: "slow", title: "Slow statements", key: "w", about: "The last 128 that took log_min_duration_statement or longer.",
+    parts: [{
+      from: "sqlcached_slow ORDER BY at DESC",
+      columns: ["at", "duration_ms", ...WHO, "statement", "parameters", "rows", "sqlstate"],
+      empty: "no statement was slow",
+      off: ["log_min_duration_statement", "-1", "log_min_duration_statement is off (-1): no statement is slow"],
+    }],
+  },
+  {
+    name: "rules", title: "Expiry rules", key: "x",
+    parts: [{
+      from: "sqlcached_expiry_rules ORDER BY rule_name LIMIT 500",
+      columns: ["rule_name", "table_name", "condition", "every", "runs", "rows", "errors", "last_run", "last_rows", "last_ms", "last_error"],
+      own: { "next run": nextRun },
+      empty: "there is no expiry rule",
+    }],
+  },
+  {
+    name: "views", title: "Materialized views", key: "v",
+    parts: [{
+      from: "sqlcached_views ORDER BY view_name LIMIT 500",
+      columns: ["view_name", "populated", "stale", "rows", "source", "refresh", "refreshes", "errors", "last_refresh", "last_ms", "next_in", "last_error"],
+      empty: "there is no materialized view",
+    }],
+  },
+  {
+    name: "sources", title: "Sources", key: "u", about: "Databases behind this cache, whose changes invalidate rows here.",
+    parts: [{
+      from: "sqlcached_sources ORDER BY source_name LIMIT 500",
+      columns: ["source_name", "state", "since", "lag_ms", "lag_bytes", "events", "invalidated", "transactions", "reconnects", "emptied",
+        "fills", "fills_failed", "last_error"],
+      empty: "no table names a source",
+    }],
+  },
+  {
+    name: "forwarded", title: "Forwarded statements", key: "f", about: "What clients send through this cache to a database behind.",
+    parts: [{
+      from: "sqlcached_forwarded ORDER BY forwarded_ms DESC LIMIT 500", sort: "forwarded_ms", key: ["server_name", "id", "user_name", "state"],
+      columns: ["statement", "server_name", "user_name", "state", "forwarded", "forwarded_ms", "hits", "kept", "late", "depends", "reason", "cure"],
+      empty: "no statement was forwarded",
+    }],
+  },
+  {
+    name: "buses", title: "Buses", key: "b", about: "On which caches tell one another what is invalid.",
+    parts: [{
+      title: "Buses", from: "sqlcached_buses ORDER BY bus_name LIMIT 500",
+      columns: ["bus_name", "state", "since", "lag_ms", "outbox", "published", "invalidated", "rows_heard", "breaks", "unapplied", "emptied",
+        "reconnects", "namesakes", "last_break", "last_unapplied", "last_error"],
+      empty: "no table names a bus",
+    }, {
+      title: "Nodes", from: "sqlcached_nodes ORDER BY bus_name, name LIMIT 1000", key: ["bus_name", "node"],
+      columns: ["name", "bus_name", "own", "namesake", "applied", "lag_ms", "outbox", "heard_ms"],
+      empty: "no cache was heard in the last minute",
+    }],
+  },
+  {
+    name: "roles", title: "Roles", key: "r", about: "With their connections and refusals since the start.",
+    parts: [{
+      from: "sqlcached_roles ORDER BY role_name LIMIT 1000",
+      columns: ["role_name", "logins", "failures", "refusals"],
+      empty: "no roles are kept, or your role sees none",
+    }],
+  },
+  {
+    name: "refusals", title: "Refusals", key: "d", about: "The last 128: of connections, of memcached commands, of statements.",
+    parts: [{
+      from: "sqlcached_refusals ORDER BY at DESC",
+      columns: ["at", "role_name", "client_addr", "protocol", "request", "reason"],
+      empty: "nobody was refused",
+    }],
+  },
+  {
+    name: "settings", title: "Settings", key: "g",
+    parts: [{
+      from: "sqlcached_settings ORDER BY category, name",
+      columns: ["name", "setting", "unit", "source", "category", "description"],
+      empty: "no setting is known",
+    }],
+  },
 ];
 
 const nameOf = ({ from }) => from.split(" ")[0];
@@ -71,7 +157,7 @@ export class List {
   async ask(parameters = []) {
     const { part } = this;
     try {
-      const [answer, off] = await Promise.all([look(`SELECT * FROM ${part.from}`, parameters), part.off ? look(part.off[0]) : null]);
+      const [answer, off] = await Promise.all([look(`SELECT * FROM ${part.from}`, parameters), part.off ? look(SETTING, [part.off[0]]) : null]);
       this.grid ??= this.begin(answer.columns);
       const isOff = part.off && off.rows[0]?.[0] === part.off[1];
       this.grid.fill(named(answer).map((row) => this.cells(row)), isOff ? part.off[2] : part.empty);
@@ -90,7 +176,8 @@ export class List {
     this.types = types;
     const typeOf = (name) => types.find((column) => column.name === name) ?? { name, type: "text" };
     const columns = part.columns.map((name, index) => ({
-      name: heading(name), number: isNumber(typeOf(name).type), show: formOf(typeOf(name)), of: index === 0 || name === "table_name" ? this.linked(name, typeOf(name)) : undefined,
+      name: heading(name), number: isNumber(typeOf(name).type), show: formOf(typeOf(name)),
+      of: index === 0 || name === "table_name" ? this.linked(name, typeOf(name)) : undefined,
     }));
     for (const [name, compute] of Object.entries(part.own ?? {})) columns.push({ name, of: (row) => compute(row.all) ?? "" });
     const key = part.key ?? [part.columns[0]];
@@ -115,7 +202,7 @@ export class List {
 
   details(row) {
     const pairs = this.types.map((column) => [heading(column.name), row[column.name] === null ? null : formOf(column)(row[column.name])]);
-    open(nameOf(this.part), make("p", { className: "empty" }, `as it was at ${clock(Date.now())}; what is NULL is left out`), facts(pairs));
+    open(nameOf(this.part), make("p", { className: "empty" }, `as it was at ${clock(now())}; what is NULL is left out`), facts(pairs));
   }
 
   filter(words) {

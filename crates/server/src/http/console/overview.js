@@ -4,6 +4,7 @@ import { Chart } from "./chart.js";
 import { address, link, make } from "./dom.js";
 import * as figures from "./figures.js";
 import { inShort, Timeline } from "./timeline.js";
+import { now, setNow } from "./time.js";
 import { View } from "./view.js";
 import { ago, bytes, count, duration, moment, percent } from "./words.js";
 
@@ -15,7 +16,7 @@ const LATELY = 10;
 // Invalidations that the server keeps.
 const EVENTS = 1024;
 
-const STATUS = `SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8 AS uptime,
+const STATUS = `SELECT now() AS now, extract(epoch FROM now() - pg_postmaster_start_time())::float8 AS uptime,
   (SELECT CAST(setting AS int8) FROM sqlcached_settings WHERE name = 'memory_mb') AS memory_mb,
   (SELECT setting FROM sqlcached_settings WHERE name = 'max_connections') AS max_connections`;
 const MOST = (figure) => `SELECT table_name, ${figure}, hits, misses FROM sqlcached_tables ORDER BY ${figure} DESC LIMIT 1`;
@@ -40,13 +41,15 @@ class Overview {
     this.timeline = new Timeline(this.view);
     this.verdict = make("ul", { id: "verdict" }, make("li", { className: "empty" }, "waiting for the first figures"));
     this.strip = make("dl", { id: "strip" });
-    this.box = [make("div", {}, this.verdict, this.strip), this.choices(), make("div", { id: "charts" }, ...this.charts.map(([chart]) => chart.box)), this.timeline.box];
+    const charts = make("div", { id: "charts" }, ...this.charts.map(([chart]) => chart.box));
+    this.box = [make("div", {}, this.verdict, this.strip), this.choices(), charts, this.timeline.box];
     this.status = null;
     this.most = null;
   }
 
   choices() {
-    this.range = make("select", { id: "range" }, ...SPANS.map(([span, words]) => make("option", { value: span }, words)), make("option", { value: "part" }, "a part"));
+    const spans = SPANS.map(([span, words]) => make("option", { value: span }, words));
+    this.range = make("select", { id: "range" }, ...spans, make("option", { value: "part" }, "a part"));
     this.range.addEventListener("change", () => { if (this.range.value !== "part") this.view.follow(Number(this.range.value)); });
     this.part = make("span", { id: "part", role: "status" });
     this.sayRange();
@@ -86,6 +89,7 @@ class Overview {
 
   async askStatus() {
     [this.status] = named(await look(STATUS));
+    setNow(moment(this.status.now));
     this.statusAt = Date.now();
   }
 
@@ -103,7 +107,9 @@ class Overview {
 
   draw() {
     const points = figures.between(...this.view.bounds);
-    for (const [chart, values] of this.charts) chart.fill(points.map((point) => ({ moment: point.moment, seconds: point.seconds, values: values(point) })));
+    for (const [chart, values] of this.charts) {
+      chart.fill(points.map((point) => ({ moment: point.moment, seconds: point.seconds, values: values(point) })));
+    }
     if (this.events) this.timeline.fill(this.events, this.events.length < EVENTS); else this.timeline.draw();
     if (this.status) this.drawStrip();
     this.drawVerdict();
@@ -111,11 +117,11 @@ class Overview {
 
   drawStrip() {
     const { status } = this;
-    const now = figures.last();
-    const lately = now && figures.together(figures.lastly(LATELY));
+    const newest = figures.last();
+    const lately = newest && figures.together(figures.lastly(LATELY));
     const rate = (...names) => lately ? names.reduce((sum, name) => sum + lately[name], 0) / lately.seconds : NaN;
     const lookups = lately ? lately.hits + lately.misses : NaN;
-    const known = (show) => now ? show(now) : "–";
+    const known = (show) => newest ? show(newest) : "–";
     const all = [
       ["uptime", duration(status.uptime + (Date.now() - this.statusAt) / 1000)],
       ["hit ratio", lookups === 0 ? "no lookup" : percent(lately?.hits / lookups)],
@@ -141,7 +147,7 @@ class Overview {
       lines.push(["Most misses", table(missed.table_name), `: ${count(misses)}, hit ratio ${percent(hits / (hits + misses))} since the start`]);
     }
     const [last] = this.events ?? [];
-    if (last) lines.push(["Last invalidation", `${ago(Date.now() - moment(last.at))}: ${inShort(last)}`]);
+    if (last) lines.push(["Last invalidation", `${ago(now() - moment(last.at))}: ${inShort(last)}`]);
     // Each second has a point; who monitors nothing sees none.
     if (this.status?.uptime > 5 && !figures.last()) lines.push(["No figures", "your role is not a member of pg_monitor, and is shown neither the history nor what others did"]);
     if (!this.status) return;

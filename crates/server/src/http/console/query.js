@@ -179,13 +179,15 @@ class Query {
       { name: "action", of: ([own]) => button("forget", () => { kept.forget(own); this.drawKept(); }, { "aria-label": `forget ${own}` }) },
     ], { empty: "nothing is saved in this browser", label: "Saved statements" });
     grid.fill(kept.saved().map((own) => [own.name, own.text]));
-    const ran = new Grid([{ name: "statement", of: ([text]) => link(text, address("sql", [text])) }], { empty: "nothing ran in this browser", label: "Earlier statements" });
+    const opened = { name: "statement", of: ([text]) => link(text, address("sql", [text])) };
+    const ran = new Grid([opened], { empty: "nothing ran in this browser", label: "Earlier statements" });
     ran.fill(kept.ran().map((text) => [text]));
     ran.table.id = "earlier";
     grid.table.id = "saved";
     const typed = this.kept.querySelector("#save-name")?.value;
     if (typed) name.value = typed;
-    this.kept.replaceChildren(form, section("Saved in this browser", scroller("Saved statements", grid.table)), section("Ran in this browser", scroller("Earlier statements", ran.table)));
+    const [saved, earlier] = [scroller("Saved statements", grid.table), scroller("Earlier statements", ran.table)];
+    this.kept.replaceChildren(form, section("Saved in this browser", saved), section("Ran in this browser", earlier));
   }
 
   save(name) {

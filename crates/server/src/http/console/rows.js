@@ -47,6 +47,9 @@ function clipped(value) {
   return text.length > SIGNS ? `${text.slice(0, SIGNS)}…` : text;
 }
 
+// The first signs of a column, and one more, which says that there are more.
+const begin = (own, type) => isBytes(type) ? `substr(${own}, 1, ${SIGNS + 1})` : `left(CAST(${own} AS text), ${SIGNS + 1})`;
+
 // Conditions as a WHERE and its parameters. Operators are of the list above, names are quoted.
 function where(conditions) {
   const parameters = [];
@@ -145,10 +148,7 @@ export class Rows {
   async read() {
     const { text, parameters } = where(this.conditions());
     const key = (name) => this.keys.some((own) => own.name === name);
-    const cut = ({ name, type }) => {
-      const own = identifier(name);
-      return isLong(type) && !key(name) ? `${isBytes(type) ? `substr(${own}, 1, ${SIGNS + 1})` : `left(CAST(${own} AS text), ${SIGNS + 1})`} AS ${own}` : own;
-    };
+    const cut = ({ name, type }) => isLong(type) && !key(name) ? `${begin(identifier(name), type)} AS ${identifier(name)}` : identifier(name);
     const order = this.isOrdered ? ` ORDER BY ${this.keys.map(({ name }) => identifier(name)).join(", ")}` : "";
     const list = [...this.columns.map(cut), "_ttl", "_age", "_size"].join(", ");
     this.tell("reading rows");
@@ -166,15 +166,20 @@ export class Rows {
   draw({ columns, rows }, took) {
     const isKey = this.keys.length > 0;
     const shownColumns = columns.map((column, index) => this.formOf(column, this.columns[index]?.type));
-    if (isKey) shownColumns.push({ name: "action", className: "action", of: (row) => button("delete", () => this.askToDelete(this.ofRow(row)), { "aria-label": `delete the row ${this.nameOf(row)}` }) });
+    if (isKey) shownColumns.push({ name: "action", className: "action", of: (row) => this.deletes(row) });
     const grid = new Grid(shownColumns, { empty: "no row is like this", label: "Rows", key: (row) => this.nameOf(row) });
     grid.fill(rows.slice(0, PAGE));
     grid.table.id = "rows";
     const last = this.first + Math.min(rows.length, PAGE);
-    this.tell(rows.length ? `rows ${this.first + 1} to ${last}${rows.length > PAGE ? "" : ", the last"}, in ${took.toFixed(0)} ms${this.isOrdered ? "" : "; in no order"}` : "no row");
+    const which = `rows ${this.first + 1} to ${last}${rows.length > PAGE ? "" : ", the last"}`;
+    this.tell(rows.length ? `${which}, in ${took.toFixed(0)} ms${this.isOrdered ? "" : "; in no order"}` : "no row");
     const turn = (words, first, there) => there ? [link(words, this.addressOf(first))] : [];
     const turns = [...turn("Earlier", Math.max(0, this.first - PAGE), this.first > 0), ...turn("Next", this.first + PAGE, rows.length > PAGE)];
     this.place.replaceChildren(scroller("Rows", grid.table), make("p", { className: "buttons", id: "turns" }, ...turns));
+  }
+
+  deletes(row) {
+    return button("delete", () => this.askToDelete(this.ofRow(row)), { "aria-label": `delete the row ${this.nameOf(row)}` });
   }
 
   // A value of a row is shown as it is. What is known of the row beside its columns is a figure.
@@ -219,7 +224,8 @@ export class Rows {
   offer(say, statement, parameters, number, plan, took) {
     const words = statement.includes(" WHERE ") ? "" : " This is the whole table.";
     say.textContent = `${rowsOf(number)} will be deleted.${words} Counting took ${took.toFixed(0)} ms. This is how they are found:`;
-    const act = button(`Delete ${rowsOf(number)}`, () => this.remove(say, statement, parameters, act), { id: "delete", className: "danger", disabled: Number(number) === 0 });
+    const remove = () => this.remove(say, statement, parameters, act);
+    const act = button(`Delete ${rowsOf(number)}`, remove, { id: "delete", className: "danger", disabled: Number(number) === 0 });
     const keep = button("Keep them", close, { id: "keep" });
     at("details-body").append(make("pre", { className: "statement" }, plan.join("\n")), make("p", { className: "buttons" }, keep, act));
     keep.focus();

@@ -42,7 +42,8 @@ class Part {
   }
 
   begin(columns) {
-    const grid = new Grid(columns.map((column) => ({ name: heading(column.name), number: isNumber(column.type), show: formOf(column) })), { empty: this.empty, label: this.title });
+    const shown = columns.map((column) => ({ name: heading(column.name), number: isNumber(column.type), show: formOf(column) }));
+    const grid = new Grid(shown, { empty: this.empty, label: this.title });
     this.place.replaceChildren(scroller(this.title, grid.table));
     return grid;
   }
@@ -116,9 +117,11 @@ class Contents {
     const seen = rows.reduce((sum, [, own]) => sum + Number(own), 0);
     const names = [...LIVES.map(([, words]) => `up to ${words}`), `more than ${LIVES.at(-1)[1]}`, "without end"];
     const oldest = Math.max(...rows.map(([, , age]) => Number(age)));
-    const words = seen === 0 ? "no row" : `Oldest row: written ${duration(oldest)} ago${seen < LOOKED_AT ? "" : `, among ${count(seen)} that were looked at`}`;
+    const among = seen < LOOKED_AT ? "" : `, among ${count(seen)} that were looked at`;
+    const words = seen === 0 ? "no row" : `Oldest row: written ${duration(oldest)} ago${among}`;
     const grid = new Grid([
-      { name: "ends in" }, { name: "rows", number: true, show: count }, { name: "share", number: true, show: percent }, { name: "rows as a bar", of: ([, , own]) => bar(own) },
+      { name: "ends in" }, { name: "rows", number: true, show: count }, { name: "share", number: true, show: percent },
+      { name: "rows as a bar", of: ([, , own]) => bar(own) },
     ], { empty: "no row", label: "Times to live" });
     grid.fill(rows.map(([step, own]) => [names[step], Number(own), Number(own) / seen]));
     this.lives.replaceChildren(make("p", { className: "oldest" }, words), scroller("Times to live", grid.table));
@@ -139,9 +142,11 @@ class TablePage {
     this.title = name;
     this.side = new Side(name, query);
     this.quiet = this.side.quiet;
-    const links = SIDES.map(([own, words]) => make("li", {}, link(words, address("table", own ? [name, own] : [name]), { "aria-current": own === side ? "page" : undefined })));
+    const sideLink = ([own, words]) => link(words, address("table", own ? [name, own] : [name]), { "aria-current": own === side ? "page" : undefined });
+    const links = SIDES.map((own) => make("li", {}, sideLink(own)));
     const all = make("li", {}, link("All tables", address("tables")));
-    this.box = [make("nav", { "aria-label": "Of this table" }, make("ul", { className: "sides" }, all, ...links)), ...[this.side.box].flat()];
+    const sides = make("nav", { "aria-label": "Of this table" }, make("ul", { className: "sides" }, all, ...links));
+    this.box = [sides, ...[this.side.box].flat()];
   }
 
   turn(number) { return this.side.turn(number); }

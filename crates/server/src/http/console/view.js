@@ -1,4 +1,5 @@
 // The stretch of time that charts show: the last minutes up to now, or a part that somebody chose, which stands still.
+import { now } from "./time.js";
 
 const SHORTEST = 10_000;
 
@@ -9,8 +10,8 @@ export class View {
   }
 
   get bounds() {
-    const now = Date.now();
-    return this.part ?? [now - this.span, now];
+    const end = now();
+    return this.part ?? [end - this.span, end];
   }
 
   get length() { const [from, to] = this.bounds; return to - from; }
@@ -20,7 +21,7 @@ export class View {
   // Shows this part of the time, not beyond now.
   zoom(from, to) {
     const length = Math.max(to - from, SHORTEST);
-    const end = Math.min((from + to + length) / 2, Date.now());
+    const end = Math.min((from + to + length) / 2, now());
     this.show([Math.round(end - length), Math.round(end)], this.span);
   }
 
