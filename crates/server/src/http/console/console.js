@@ -90,16 +90,22 @@ async function run() {
 
 // --- Keys ----------------------------------------------------------------------------------------------------------
 
-const CHART_KEYS = [
-  ["Left, Right", "the point before, the next point"], ["+, -", "closer, farther"], ["Shift Left, Shift Right", "earlier, later"], ["0, Escape", "the whole time again"],
+// The keys by where they are pressed. Those of the pages stand in their table.
+const KEYS = [
+  ["", () => [["/", "to the box for SQL"], ["?", "this list"], ...PAGES.filter(({ key }) => key).map(({ key, title }) => [`g ${key}`, title])]],
+  ["In the box for SQL", () => [["Ctrl Enter", "run the statement"], ["Ctrl Space", "complete the word"], ["Escape", "leave the box"]]],
+  ["On a chart", () => [
+    ["Left, Right", "the point before, the next point"], ["+, -", "closer, farther"], ["Shift Left, Shift Right", "earlier, later"],
+    ["0, Escape", "the whole time again"],
+  ]],
+  ["On the timeline", () => [["Left, Right", "the mark before, the next mark"], ["Enter", "open it"]]],
 ];
 
+const keyLine = ([keys, words]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, keys)), make("td", {}, words));
+
 function openKeys() {
-  const table = (rows) => make("table", {}, make("tbody", {}, ...rows.map(([keys, words]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, keys)), make("td", {}, words)))));
-  open("Keys",
-    table([["/", "to the box for SQL"], ["Ctrl Enter", "run the statement"], ["Ctrl Space", "complete the word"], ["?", "this list"],
-      ...PAGES.filter(({ key }) => key).map(({ key, title }) => [`g ${key}`, title])]),
-    make("h3", {}, "On a chart"), table(CHART_KEYS), make("h3", {}, "On the timeline"), table([["Left, Right", "the mark before, the next mark"], ["Enter", "open it"]]));
+  open("Keys", ...KEYS.flatMap(([where, lines]) =>
+    [where && make("h3", {}, where), make("table", { className: "keys" }, make("tbody", {}, ...lines().map(keyLine)))]));
 }
 
 // Whether "g" was the key before, which waits for the key of a page.

@@ -46,7 +46,7 @@ export function facts(pairs) {
 // Shows something above the page until it is closed.
 export function open(title, ...content) {
   at("details-title").textContent = title;
-  at("details-body").replaceChildren(...content);
+  at("details-body").replaceChildren(...content.filter(Boolean));
   if (!at("details").open) at("details").showModal();
 }
 

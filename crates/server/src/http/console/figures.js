@@ -58,9 +58,5 @@ export function memory({ tables, segment_bytes: all }) {
   return others > 0 ? { ...tables, "all others": others } : tables;
 }
 
-// Some points as one: what was counted in them, over the time that they took.
-export function together(points) {
-  const sum = (name) => points.reduce((all, point) => all + point[name], 0);
-  const names = ["seconds", "hits", "misses", "gets", "sets", "deletes", "others", "statements", "expired", "evicted", "invalidated", "flushed", "cpu_ms"];
-  return Object.fromEntries(names.map((name) => [name, sum(name)]));
-}
+// What was counted in some points under these names.
+export const sum = (points, ...names) => points.reduce((all, point) => names.reduce((own, name) => own + point[name], all), 0);

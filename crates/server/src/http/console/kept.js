@@ -22,5 +22,6 @@ export const remember = (text) => write(RAN, [text, ...ran().filter((other) => o
 
 export const saved = () => read(SAVED).filter(({ name, text }) => typeof name === "string" && typeof text === "string");
 const others = (name) => saved().filter((own) => own.name !== name);
-export const save = (name, text) => write(SAVED, [...others(name), { name, text }].sort((one, other) => one.name < other.name ? -1 : 1).slice(0, SAVED_MAX));
+const byName = (one, other) => one.name < other.name ? -1 : 1;
+export const save = (name, text) => write(SAVED, [...others(name), { name, text }].sort(byName).slice(0, SAVED_MAX));
 export const forget = (name) => write(SAVED, others(name));

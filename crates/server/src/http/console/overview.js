@@ -26,6 +26,8 @@ const EVER = "2000-01-01";
 // What names an event: one that happens again soon has a later end, and the same beginning.
 const sameEvent = ({ since, pid, client_addr: where, table_name: table, statement }) => [since, pid, where, table, statement].join(" ");
 
+const NOT_SHOWN = "your role is not a member of pg_monitor, and is shown neither the history nor what others did";
+
 class Overview {
   constructor({ query }) {
     this.view = new View(Number(query.span) || SPANS[0][0], (whole) => this.changed(whole));
@@ -118,19 +120,20 @@ class Overview {
   drawStrip() {
     const { status } = this;
     const newest = figures.last();
-    const lately = newest && figures.together(figures.lastly(LATELY));
-    const rate = (...names) => lately ? names.reduce((sum, name) => sum + lately[name], 0) / lately.seconds : NaN;
-    const lookups = lately ? lately.hits + lately.misses : NaN;
+    const sum = (...names) => figures.sum(figures.lastly(LATELY), ...names);
+    // Without a point it is 0 by 0, which is no number.
+    const rate = (...names) => sum(...names) / sum("seconds");
+    const lookups = sum("hits", "misses");
     const known = (show) => newest ? show(newest) : "–";
     const all = [
       ["uptime", duration(status.uptime + (Date.now() - this.statusAt) / 1000)],
-      ["hit ratio", lookups === 0 ? "no lookup" : percent(lately?.hits / lookups)],
+      ["hit ratio", newest && lookups === 0 ? "no lookup" : percent(sum("hits") / lookups)],
       ["operations/s", count(rate("gets", "sets", "deletes", "others", "statements"))],
       ["segment bytes", known(({ segment_bytes: own }) => `${bytes(own)} of ${bytes(status.memory_mb * MIB)}`)],
       ["rows", known(({ rows }) => count(rows))],
       ["evicted/s", count(rate("evicted"))],
       ["connections", known(({ connections }) => `${connections} of ${status.max_connections}`)],
-      ["cpu", percent(lately ? lately.cpu_ms / 1000 / lately.seconds : NaN)],
+      ["cpu", percent(rate("cpu_ms") / 1000)],
     ];
     this.strip.replaceChildren(...all.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
     this.strip.title = `rates and ratios: the last ${LATELY} seconds`;
@@ -149,7 +152,7 @@ class Overview {
     const [last] = this.events ?? [];
     if (last) lines.push(["Last invalidation", `${ago(now() - moment(last.at))}: ${inShort(last)}`]);
     // Each second has a point; who monitors nothing sees none.
-    if (this.status?.uptime > 5 && !figures.last()) lines.push(["No figures", "your role is not a member of pg_monitor, and is shown neither the history nor what others did"]);
+    if (this.status?.uptime > 5 && !figures.last()) lines.push(["No figures", NOT_SHOWN]);
     if (!this.status) return;
     this.verdict.replaceChildren(...lines.map(([name, ...words]) => make("li", {}, make("b", {}, name), " ", ...words)));
   }

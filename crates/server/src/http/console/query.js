@@ -129,11 +129,13 @@ function bars(columns, rows, figures) {
     return bar;
   };
   const grid = new Grid([
-    { name: names < 0 ? "row" : columns[names].name }, { name: columns[figure].name, number: true }, { name: "as a bar", of: (row) => own(row.all) },
+    { name: names < 0 ? "row" : columns[names].name }, { name: columns[figure].name, number: true },
+    { name: "as a bar", of: (row) => own(row.all) },
   ], { label: "Result as bars" });
   grid.fill(rows.slice(0, BARS).map((row, index) => Object.assign([names < 0 ? index + 1 : row[names], row[figure]], { all: row })));
   grid.table.className = "bars";
-  const choice = make("select", {}, ...figures.map((index) => make("option", { value: columns[index].name, selected: index === figure }, columns[index].name)));
+  const option = (index) => make("option", { value: columns[index].name, selected: index === figure }, columns[index].name);
+  const choice = make("select", {}, ...figures.map(option));
   choice.addEventListener("change", () => { barred = choice.value; changed(); });
   return make("div", {}, make("p", { className: "buttons" }, make("label", {}, "Bars of ", choice)), scroller("Result as bars", grid.table));
 }

@@ -15,9 +15,11 @@ const COLUMNS = `SELECT a.attname AS column_name, format_type(a.atttypid, a.attt
   FROM sqlcached_tables t JOIN pg_attribute a ON a.attrelid = t.oid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE t.table_name = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`;
 const OWNER = "SELECT pg_get_userbyid(c.relowner) AS owner FROM sqlcached_tables t JOIN pg_class c ON c.oid = t.oid WHERE t.table_name = $1";
-const INDEXES = "SELECT index_name, columns, is_unique, is_primary, ordered, entries, bytes FROM sqlcached_indexes WHERE table_name = $1 ORDER BY is_primary DESC, index_name";
+const INDEXES = `SELECT index_name, columns, is_unique, is_primary, ordered, entries, bytes
+  FROM sqlcached_indexes WHERE table_name = $1 ORDER BY is_primary DESC, index_name`;
 const LIMITS = "SELECT rule, setting, unit, current, removed FROM sqlcached_limits WHERE table_name = $1 ORDER BY rule";
-const RULES = "SELECT rule_name, condition, every, runs, rows, last_run, last_error FROM sqlcached_expiry_rules WHERE table_name = $1 ORDER BY rule_name";
+const RULES = `SELECT rule_name, condition, every, runs, rows, last_run, last_error
+  FROM sqlcached_expiry_rules WHERE table_name = $1 ORDER BY rule_name`;
 const HOT = "SELECT key, reads, writes, share FROM sqlcached_hot WHERE table_name = $1 ORDER BY reads + writes DESC LIMIT 25";
 const PREFIXES = "SELECT prefix, rows, bytes, mean_bytes, sampled FROM sqlcached_prefixes WHERE table_name = $1 ORDER BY bytes DESC LIMIT 25";
 const LARGEST = "SELECT key, bytes FROM sqlcached_largest WHERE table_name = $1 ORDER BY bytes DESC LIMIT 25";

@@ -4,10 +4,10 @@ import { address, link, make, scroller } from "./dom.js";
 import { Grid } from "./grid.js";
 import { bytes, count, heading, percent } from "./words.js";
 
-const STATEMENT = "SELECT table_name, rows, bytes, segment_bytes, index_bytes, hits, misses, written, expired, evicted, invalidated, flushed FROM sqlcached_tables";
 // Figures of this moment, and what is shown as a rate.
 const FIGURES = [["rows", count], ["bytes", bytes], ["segment_bytes", bytes], ["index_bytes", bytes]];
 const RATES = ["hits", "misses", "written", "expired", "evicted", "invalidated", "flushed"];
+const STATEMENT = `SELECT table_name, ${[...FIGURES.map(([name]) => name), ...RATES].join(", ")} FROM sqlcached_tables`;
 
 class Tables {
   constructor() {
@@ -23,7 +23,8 @@ class Tables {
     const filter = make("input", { id: "filter", type: "search", autocomplete: "off" });
     filter.addEventListener("input", () => this.grid.filter(filter.value));
     const words = "The hit ratio counts from the start; a rate needs two looks, and is – before.";
-    this.box = [make("p", { className: "choices" }, make("span", {}, words), make("label", {}, "Filter ", filter)), scroller("Tables", this.grid.table)];
+    const about = make("p", { className: "choices" }, make("span", {}, words), make("label", {}, "Filter ", filter));
+    this.box = [about, scroller("Tables", this.grid.table)];
     this.before = null;
   }
 
