@@ -82,6 +82,7 @@ const CHECKS = {
     // After a reload they are there at once.
     await page.reload();
     await page.waitForSelector("#state[data-state=live]");
+    await page.waitForSelector("#charts figure:last-child[data-points]");
     const all = await points(page);
     assert.ok(all.every((own) => own > 1), `${all} points`);
     await page.selectOption("#range", "86400000");

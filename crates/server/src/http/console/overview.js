@@ -45,8 +45,7 @@ class Overview {
     this.strip = make("dl", { id: "strip" });
     const charts = make("div", { id: "charts" }, ...this.charts.map(([chart]) => chart.box));
     this.box = [make("div", {}, this.verdict, this.strip), this.choices(), charts, this.timeline.box];
-    this.status = null;
-    this.most = null;
+    Object.assign(this, { status: null, most: null, frame: null });
   }
 
   choices() {
@@ -107,14 +106,19 @@ class Overview {
     this.most = (await Promise.all([look(MOST("segment_bytes")), look(MOST("misses"))])).map((answer) => named(answer)[0]);
   }
 
+  // The figures at once. The charts take longer, and are drawn once a frame, however often something came.
   draw() {
+    if (this.status) this.drawStrip();
+    this.drawVerdict();
+    this.frame ??= requestAnimationFrame(() => { this.frame = null; this.drawCharts(); });
+  }
+
+  drawCharts() {
     const points = figures.between(...this.view.bounds);
     for (const [chart, values] of this.charts) {
       chart.fill(points.map((point) => ({ moment: point.moment, seconds: point.seconds, values: values(point) })));
     }
     if (this.events) this.timeline.fill(this.events, this.events.length < EVENTS); else this.timeline.draw();
-    if (this.status) this.drawStrip();
-    this.drawVerdict();
   }
 
   drawStrip() {
