@@ -1,11 +1,13 @@
 //! The console in Debian's Chromium: `tests/drivers/console/console.js` clicks through it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
-use crate::daemon::{Daemon, PROGRAM, free_port, run};
+use crate::daemon::{Daemon, Folder, PROGRAM, free_port, run};
 use crate::skipped;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -31,6 +33,39 @@ fn browser(script: &str, port: u16) -> Option<Command> {
 pub(crate) fn shows(port: u16, lists: &[&str]) {
     let Some(mut browser) = browser("shows.js", port) else { return };
     let (code, out, error) = run(browser.args(lists));
+    assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
+}
+
+/// A role that is not shown something was told that there is none; and the page's own questions about rows that it may not
+/// read filled the list of refusals.
+#[test]
+fn who_is_not_shown_something_is_told_so() {
+    let folder = Folder::new();
+    let rules = folder.write("rules", "local all all trust\nhost all all 0.0.0.0/0 password protocol=http\n");
+    let roles = folder.write(
+        "roles",
+        "CREATE ROLE chief SUPERUSER LOGIN PASSWORD 'c';\nCREATE ROLE app LOGIN PASSWORD 'a';\n",
+    );
+    fs::set_permissions(&roles, fs::Permissions::from_mode(0o600)).unwrap();
+    let port = free_port();
+    let port_flag = port.to_string();
+    let flags = ["--hba-file", rules.to_str().unwrap(), "--roles-file", roles.to_str().unwrap()];
+    let flags = [&flags[..], &["--http-port", &port_flag, "--http-listen-addresses", "0.0.0.0"]].concat();
+    let _daemon = Daemon::start_in(folder, &flags);
+    let Some(mut app) = browser("shows.js", port) else { return };
+    let lists = ["refusals", "slow", "invalidations", "forwarded"]
+        .map(|name| format!("{name}/sqlcached_{name}/is not a member of pg_monitor"));
+    let pages = [
+        "/main/No figures/is not a member of pg_monitor",
+        "table%2Fmemcached%2Frows/rows-words/may not read its rows",
+        "table%2Fmemcached%2Fkeys/main/may not read its rows",
+        "table%2Fmemcached/main/owner/chief/memcached_pkey",
+    ];
+    let (code, out, error) = run(app.env("CONSOLE_ROLE", "app:a").args(lists).args(pages));
+    assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
+    let Some(mut chief) = browser("shows.js", port) else { return };
+    let nobody = "refusals/sqlcached_refusals/nobody was refused";
+    let (code, out, error) = run(chief.env("CONSOLE_ROLE", "chief:c").arg(nobody));
     assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
 }
 

@@ -34,6 +34,21 @@ export async function sql(statement, { write = false, parameters = [], signal, l
 // The same for the page's own figures.
 export const look = (statement, parameters = []) => sql(statement, { parameters, listed: false });
 
+// Whether the role may read the rows of a table. The page does not ask for what it may not have: that would be a refusal.
+export async function mayRead(table) {
+  const asked = await look("SELECT has_table_privilege(oid, 'SELECT') FROM sqlcached_tables WHERE table_name = $1", [table]);
+  return asked.rows[0]?.[0] === true;
+}
+
+// Whether the role is shown what all others do (pg_monitor): each second has a row in the history, for those.
+export async function monitors() {
+  const asked = await look("SELECT (SELECT count(*) FROM sqlcached_history) > 0 OR now() - pg_postmaster_start_time() < interval '5 s'");
+  return asked.rows[0][0] === true;
+}
+
+export const NOT_READ = "there is no such table, or your role may not read its rows";
+export const NOT_SHOWN = "your role is not a member of pg_monitor, and is not shown what others do";
+
 // A row as an object by the names of its columns.
 export const named = ({ columns, rows }) => rows.map((row) => Object.fromEntries(columns.map(({ name }, at) => [name, row[at]])));
 

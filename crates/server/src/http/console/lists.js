@@ -1,6 +1,6 @@
 // Pages that list a system table: one entry each. The headings are the names of the table's columns, so they mean what
 // docs/introspection.md says; a row opens all of its columns.
-import { look, named, Refused, sql } from "./ask.js";
+import { look, monitors, named, NOT_SHOWN, Refused, sql } from "./ask.js";
 import { address, button, facts, link, make, open, scroller, section } from "./dom.js";
 import { Grid } from "./grid.js";
 import { now } from "./time.js";
@@ -28,7 +28,7 @@ const WHO = ["role_name", "client_addr", "protocol"];
 
 // `from`: the table and which of its rows; `columns`: those of the list, the others are in a row's details; `key`: what
 // names a row; `own`: columns that are computed here; `empty`: what it means that there is none; `off`: a setting, its
-// value for off, and what that means.
+// value for off, and what that means; `shownTo`: who sees its rows, if not everybody.
 const ENTRIES = [
   {
     name: "keys", title: "Hot keys", key: "h", about: "Keys that memcached clients used most in the last minute, from a sample.",
@@ -41,7 +41,7 @@ const ENTRIES = [
   {
     name: "invalidations", title: "Invalidations", key: "i", about: "The last 1,024 events that made rows invalid together.",
     parts: [{
-      from: "sqlcached_invalidations ORDER BY at DESC",
+      from: "sqlcached_invalidations ORDER BY at DESC", shownTo: "monitors",
       columns: ["at", "what", "table_name", "rows", ...WHO, "statement", "times", "duration_ms"],
       empty: "nothing was invalidated since the start, but single keys",
     }],
@@ -65,7 +65,7 @@ const ENTRIES = [
   {
     name: "slow", title: "Slow statements", key: "w", about: "The last 128 that took log_min_duration_statement or longer.",
     parts: [{
-      from: "sqlcached_slow ORDER BY at DESC",
+      from: "sqlcached_slow ORDER BY at DESC", shownTo: "monitors",
       columns: ["at", "duration_ms", ...WHO, "statement", "parameters", "rows", "sqlstate"],
       empty: "no statement was slow",
       off: ["log_min_duration_statement", "-1", "log_min_duration_statement is off (-1): no statement is slow"],
@@ -100,7 +100,8 @@ const ENTRIES = [
   {
     name: "forwarded", title: "Forwarded statements", key: "f", about: "What clients send through this cache to a database behind.",
     parts: [{
-      from: "sqlcached_forwarded ORDER BY forwarded_ms DESC LIMIT 500", sort: "forwarded_ms", key: ["server_name", "id", "user_name", "state"],
+      from: "sqlcached_forwarded ORDER BY forwarded_ms DESC LIMIT 500", sort: "forwarded_ms", shownTo: "monitors",
+      key: ["server_name", "id", "user_name", "state"],
       columns: ["statement", "server_name", "user_name", "state", "forwarded", "forwarded_ms", "hits", "kept", "late", "depends", "reason", "cure"],
       empty: "no statement was forwarded",
     }],
@@ -129,7 +130,7 @@ const ENTRIES = [
   {
     name: "refusals", title: "Refusals", key: "d", about: "The last 128: of connections, of memcached commands, of statements.",
     parts: [{
-      from: "sqlcached_refusals ORDER BY at DESC",
+      from: "sqlcached_refusals ORDER BY at DESC", shownTo: "monitors",
       columns: ["at", "role_name", "client_addr", "protocol", "request", "reason"],
       empty: "nobody was refused",
     }],
@@ -154,16 +155,24 @@ export class List {
     this.box = part.title ? section(part.title, this.place) : this.place;
   }
 
-  async ask(parameters = []) {
+  async ask() {
     const { part } = this;
     try {
-      const [answer, off] = await Promise.all([look(`SELECT * FROM ${part.from}`, parameters), part.off ? look(SETTING, [part.off[0]]) : null]);
+      const answer = await look(`SELECT * FROM ${part.from}`);
+      const empty = answer.rows.length === 0 ? await this.whyEmpty() : part.empty;
       this.grid ??= this.begin(answer.columns);
-      const isOff = part.off && off.rows[0]?.[0] === part.off[1];
-      this.grid.fill(named(answer).map((row) => this.cells(row)), isOff ? part.off[2] : part.empty);
+      this.grid.fill(named(answer).map((row) => this.cells(row)), empty);
     } catch (error) {
       if (error instanceof Refused) this.fail(error.message); else throw error;
     }
+  }
+
+  // No row may mean that there is none, that nothing is noted, or that the role is not shown any.
+  async whyEmpty() {
+    const { off, shownTo, empty } = this.part;
+    if (shownTo === "monitors" && !await monitors()) return NOT_SHOWN;
+    if (off && (await look(SETTING, [off[0]])).rows[0]?.[0] === off[1]) return off[2];
+    return empty;
   }
 
   fail(words) {

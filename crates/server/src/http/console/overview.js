@@ -1,5 +1,5 @@
 // The first page: how the cache does now, in words and figures, what was before, and who invalidated what.
-import { look, named } from "./ask.js";
+import { look, named, NOT_SHOWN } from "./ask.js";
 import { Chart } from "./chart.js";
 import { address, link, make } from "./dom.js";
 import * as figures from "./figures.js";
@@ -25,8 +25,6 @@ const HAPPENED = "SELECT * FROM sqlcached_invalidations WHERE at >= $1 ORDER BY 
 const EVER = "2000-01-01";
 // What names an event: one that happens again soon has a later end, and the same beginning.
 const sameEvent = ({ since, pid, client_addr: where, table_name: table, statement }) => [since, pid, where, table, statement].join(" ");
-
-const NOT_SHOWN = "your role is not a member of pg_monitor, and is shown neither the history nor what others did";
 
 class Overview {
   constructor({ query }) {

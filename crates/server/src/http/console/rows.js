@@ -1,6 +1,6 @@
 // The rows of a table: filtered, page by page, and deleted by whoever may. Values are parameters of the statements,
 // never a part of their text. Before rows are deleted it is said how many there are and how they are found.
-import { fromBase64, identifier, look, named, Refused, sql, toBase64 } from "./ask.js";
+import { fromBase64, identifier, look, mayRead, named, NOT_READ, Refused, sql, toBase64 } from "./ask.js";
 import { address, at, button, close, link, make, open, scroller } from "./dom.js";
 import { Grid } from "./grid.js";
 import { bytes, formOf, isNumber, rows as rowsOf, shown } from "./words.js";
@@ -90,6 +90,7 @@ export class Rows {
       this.columns = named(columns);
       this.isOrdered = ordered.rows[0]?.[0] === true;
       if (this.columns.length === 0) throw new Refused("there is no table of this name");
+      if (!await mayRead(this.name)) throw new Refused(NOT_READ);
       this.drawFilter();
       await this.read();
     } catch (error) {

@@ -1,5 +1,5 @@
 // A table's page: what it is and how it does, its rows, and what is in it by samples.
-import { identifier, look, named, Refused } from "./ask.js";
+import { identifier, look, mayRead, named, NOT_READ, Refused } from "./ask.js";
 import { address, facts, link, make, scroller, section } from "./dom.js";
 import { Grid } from "./grid.js";
 import { Rows } from "./rows.js";
@@ -38,9 +38,13 @@ class Part {
       this.grid.fill(rows, this.empty);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      this.grid = undefined;
-      this.place.replaceChildren(make("p", { className: "error" }, error.message));
+      this.refuse(error.message);
     }
+  }
+
+  refuse(words) {
+    this.grid = undefined;
+    this.place.replaceChildren(make("p", { className: "error" }, words));
   }
 
   begin(columns) {
@@ -99,14 +103,20 @@ class Contents {
   }
 
   async turn(number) {
-    if (number % 10 === 0) await Promise.all([this.askLives(), ...this.parts.map((part) => part.ask(this.name))]);
+    if (number % 10 !== 0) return;
+    if (await mayRead(this.name)) {
+      await Promise.all([this.askLives(), ...this.parts.map((part) => part.ask(this.name))]);
+    } else {
+      this.lives.replaceChildren(make("p", { className: "error" }, NOT_READ));
+      this.parts.forEach((part) => part.refuse(NOT_READ));
+    }
   }
 
-  // Who may not read the rows sees the rest.
   async askLives() {
     const steps = LIVES.map(([end], step) => `WHEN _ttl <= ${end} THEN ${step}`).join(" ");
     try {
-      const { rows } = await look(`SELECT CASE WHEN _ttl IS NULL THEN ${LIVES.length + 1} ${steps} ELSE ${LIVES.length} END AS step, count(*) AS rows, max(_age) AS age
+      const { rows } = await look(`SELECT CASE WHEN _ttl IS NULL THEN ${LIVES.length + 1} ${steps} ELSE ${LIVES.length} END AS step,
+        count(*) AS rows, max(_age) AS age
         FROM (SELECT _ttl, _age FROM ${identifier(this.name)} LIMIT ${LOOKED_AT}) AS seen GROUP BY 1 ORDER BY 1`);
       this.drawLives(rows);
     } catch (error) {
