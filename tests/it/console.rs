@@ -36,8 +36,8 @@ pub(crate) fn shows(port: u16, lists: &[&str]) {
     assert_eq!((code, out.as_str()), (Some(0), "shown\n"), "{error}");
 }
 
-/// A role that is not shown something was told that there is none; and the page's own questions about rows that it may not
-/// read filled the list of refusals.
+/// A role that is not shown something was told that there is none; and the page's own questions about rows that it may
+/// not read filled the list of refusals.
 #[test]
 fn who_is_not_shown_something_is_told_so() {
     let folder = Folder::new();
