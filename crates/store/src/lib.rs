@@ -130,6 +130,7 @@ pub use row::renewal::{Freshness, Renewal};
 pub use row::request::{Expect, Expiry, Outcome, Touch};
 pub use rows::Rows;
 pub use rows::dump::{Dump, Dumped};
+pub use rows::given::{GiveLimits, GivePlace, NoSuchPlace};
 pub use rows::item::{Edit, Edited, Item, Mark};
 pub use rows::judged::Judged;
 pub use rows::read::{Absence, ItemSink, Prefetched, Use};

@@ -156,6 +156,14 @@ impl KeyCodec {
         }
     }
 
+    /// Whether these bytes are a key: what another machine says of a key need not be one.
+    pub fn is_key(&self, bytes: &[u8]) -> bool {
+        let values: Result<Vec<_>, _> =
+            (0..self.columns()).map(|column| self.column(bytes, column)).collect();
+        let mut again = Vec::with_capacity(bytes.len());
+        values.is_ok_and(|values| self.encode(&values, &mut again).is_ok()) && again == bytes
+    }
+
     /// Appends the key that memcached text names (the prefix already taken off).
     ///
     /// A composite key is its parts joined with ':'; the last part takes the rest, colons included.

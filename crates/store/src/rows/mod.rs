@@ -5,6 +5,7 @@ use std::ops::Deref;
 use crate::memory::Memory;
 
 pub(crate) mod dump;
+pub(crate) mod given;
 pub(crate) mod item;
 pub(crate) mod judged;
 pub(crate) mod lease;

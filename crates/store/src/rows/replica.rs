@@ -7,6 +7,7 @@ use crate::clock::{NEVER, TICKS_PER_SECOND, Tick, ticks_between};
 use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::row::RowBuf;
+use crate::row::meta::ItemMeta;
 use crate::row::new::NewRow;
 use crate::row::renewal::Renewal;
 use crate::row::request::{Expect, Expiry, Outcome};
@@ -53,6 +54,17 @@ impl Replica {
         }
     }
 
+    /// What there is to say of a row that was written some time ago.
+    pub(crate) fn given(time: &Time, table: &Table, row: &RowBuf) -> Self {
+        let meta = ItemMeta::of(row.head(), 0);
+        let ends = match (meta.word, time.remaining(table, &meta, time.now())) {
+            (NEVER, _) => Ends::Never,
+            (_, None) => Ends::Table,
+            (_, Some(left)) => time.ends_after(left),
+        };
+        Self { ends, ..Self::of(time, table, row) }
+    }
+
     /// Bytes of its values.
     pub fn bytes(&self) -> usize {
         let of = |value: &Value| match value {
@@ -81,7 +93,12 @@ impl Time {
             0 => u64::from(ttl),
             deadline => ticks_between(self.now(), deadline),
         };
-        Ends::At(self.clock.unix_ms().saturating_add(ticks * 1_000 / TICKS_PER_SECOND))
+        self.ends_after(ticks)
+    }
+
+    fn ends_after(&self, ticks: u64) -> Ends {
+        let ms = ticks.saturating_mul(1_000) / TICKS_PER_SECOND;
+        Ends::At(self.clock.unix_ms().saturating_add(ms))
     }
 
     /// The same as this machine has it.
@@ -116,6 +133,12 @@ impl Rows {
         replica: &Replica,
         now: Tick,
     ) -> Result<bool, WriteError> {
+        let row = self.row_of(table, replica)?;
+        self.publish_of_peer(table, key, Some(&row), Expect::Anything, now)
+    }
+
+    /// The row of this table that another cache means.
+    pub(crate) fn row_of(&self, table: &Table, replica: &Replica) -> Result<NewRow, WriteError> {
         let mut values = vec![ValueRef::Null; table.def().columns.len()];
         for (column, value) in told_columns(table).zip(&replica.values) {
             values[column] = value.as_ref();
@@ -124,8 +147,7 @@ impl Rows {
         table.encode_payload(&values, &mut payload)?;
         let renewal = Renewal { stale: replica.stale, ..Renewal::default() };
         let (client_flags, expiry) = (replica.client_flags, self.expiry_of(replica.ends));
-        let row = NewRow { payload, expiry, client_flags, cas: None, renewal };
-        self.publish_of_peer(table, key, Some(&row), Expect::Anything, now)
+        Ok(NewRow { payload, expiry, client_flags, cas: None, renewal })
     }
 
     /// Removes a key that another cache has told. False: a write of this cache is under way, and decides.

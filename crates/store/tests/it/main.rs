@@ -17,6 +17,7 @@ mod eviction;
 mod expiry;
 mod followed;
 mod generated;
+mod given;
 mod hours;
 mod in_place;
 mod limits;
