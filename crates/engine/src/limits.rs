@@ -1,5 +1,7 @@
 //! The engine's limits, each with its reason.
 
+use store::GiveLimits;
+
 /// Bytes of the largest memcached value: memcached's default for `-I`.
 pub const ITEM_SIZE_MAX: usize = 1 << 20;
 
@@ -223,6 +225,11 @@ pub(crate) const OUTBOX_ROW_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of a row that travels: half of what a message of NATS takes. A larger one is told as an invalidation.
 pub(crate) const ROW_BYTES_MAX: usize = 512 << 10;
+
+/// What a cache gives another one of a table at once. A quarter of what a message of NATS takes, so that heartbeats and
+/// writes of others wait for a millisecond or two; and so many groups that an empty table is soon through.
+pub(crate) const GIVE_LIMITS: GiveLimits =
+    GiveLimits { groups: 4_096, rows: 4_000, bytes: 256 << 10, row_bytes: ROW_BYTES_MAX };
 
 /// Bytes of what one transaction tells: NATS takes messages up to a megabyte, with what is around it.
 pub(crate) const PARCEL_BYTES_MAX: usize = 512 << 10;

@@ -6,13 +6,14 @@ use std::time::Duration;
 use sql::{Teller, Told};
 use store::definition::Acknowledge;
 use store::scalar::zone::Zone;
-use store::{Edit, Edited, Expect, Expiry, Mark, Replica, Table, WriteError};
+use store::{Edit, Edited, Expect, Expiry, GivePlace, Mark, NoSuchPlace, Replica, Table, WriteError};
 
 use crate::buses::{
     Bus, KeyChange, Operation, Receipt, TableName, end_first, hold_first, note_told, take_receipt,
 };
 use crate::engine::Engine;
 use crate::exptime::seconds_ahead;
+use crate::limits::GIVE_LIMITS;
 use crate::thread_context::{Route, ThreadContext};
 
 impl Engine {
@@ -104,6 +105,29 @@ impl Engine {
     /// Gives a key the row that another cache has told. False: a write of this cache is under way, and decides.
     pub fn put_told_row(&self, table: &Arc<Table>, key: &[u8], row: &Replica) -> Result<bool, WriteError> {
         self.store.put_replica(table, key, row, self.store.now())
+    }
+
+    /// Gives another cache some rows of a table whose rows travel, from a place on; none is its beginning. Returns
+    /// where to go on; none: that was all.
+    pub fn give_rows(
+        &self,
+        table: &Table,
+        from: Option<GivePlace>,
+        give: &mut dyn FnMut(&[u8], Replica),
+    ) -> Result<Option<GivePlace>, NoSuchPlace> {
+        self.store.give_rows(table, from, &GIVE_LIMITS, give)
+    }
+
+    /// Puts in a row that another cache has given, where there is none, or one that is stale and was written up to a
+    /// stamp. False: there is one, or a write of this cache is under way, or its time has come.
+    pub fn put_given_row(
+        &self,
+        table: &Table,
+        key: &[u8],
+        row: &Replica,
+        stale_to: u64,
+    ) -> Result<bool, WriteError> {
+        self.store.put_given(table, key, row, (stale_to, self.store.now()))
     }
 }
 

@@ -6,6 +6,7 @@ mod outbox;
 mod receipt;
 mod tap;
 mod under_way;
+mod wanted;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +23,7 @@ pub use outbox::Outbox;
 pub use receipt::Receipt;
 pub(crate) use receipt::when_all_are_over;
 pub(crate) use tap::{Tap, end_first, hold_first, note_told, take_receipt};
+use wanted::Wanted;
 
 /// All buses that tables name.
 #[derive(Debug, Default)]
@@ -47,6 +49,8 @@ pub struct Bus {
     advanced: Condvar,
     /// Its thread ends in an orderly way. Relaxed: it is asked after the thread was told to stop.
     stopping: AtomicBool,
+    /// Tables of which other caches may have rows that this one lacks.
+    wanted: Mutex<Wanted>,
 }
 
 impl Buses {
@@ -118,6 +122,7 @@ impl Bus {
             lag: Mutex::default(),
             advanced: Condvar::new(),
             stopping: AtomicBool::new(false),
+            wanted: Mutex::default(),
         };
         bus.enter("connecting");
         bus
@@ -170,6 +175,42 @@ impl Bus {
         Some(self.fresh_ns.load(Ordering::Acquire)).filter(|fresh_ns| *fresh_ns > 0)
     }
 
+    /// Rows of a table that travel are gone, or about to go, and other caches may have them.
+    pub fn want(&self, table: &str) {
+        self.wanted.lock().want(table);
+    }
+
+    /// Nobody has more rows of a table for this cache, unless rows went since there were so many losses.
+    pub fn settle_wanted(&self, table: &str, losses: u64) {
+        self.wanted.lock().settle(table, losses);
+    }
+
+    /// The tables of which it wants rows, and how often rows of some table went.
+    pub fn wanted(&self) -> (Vec<Arc<str>>, u64) {
+        self.wanted.lock().all()
+    }
+
+    /// Whether it wants rows of a table.
+    pub fn wants(&self, table: &str) -> bool {
+        self.wanted.lock().has(table)
+    }
+
+    /// Rows up to this stamp were made stale, because they are not believed any more. A later one that is stale was
+    /// invalidated.
+    pub fn note_stale(&self, stamp: u64) {
+        self.wanted.lock().note_stale(stamp);
+    }
+
+    /// See [`Self::note_stale`].
+    pub fn stale_to(&self) -> u64 {
+        self.wanted.lock().stale_to()
+    }
+
+    /// How often rows of some table went.
+    pub fn losses(&self) -> u64 {
+        self.wanted.lock().losses()
+    }
+
     /// Who looks at the lag leaves it to who does so next.
     pub fn keep_lag(&self, lag: Lag) {
         *self.lag.lock() = Some(lag);
@@ -184,7 +225,8 @@ impl Bus {
     pub fn facts(&self) -> BusFacts {
         let outbox = u64::try_from(self.outbox.len()).unwrap_or(u64::MAX);
         let lag_ms = self.fresh_ns().map(|fresh_ns| self.now_ns().saturating_sub(fresh_ns) as f64 / 1e6);
-        BusFacts { outbox, lag_ms, ..self.facts.lock().clone() }
+        let tables_wanted = u64::try_from(self.wanted.lock().len()).unwrap_or(u64::MAX);
+        BusFacts { outbox, lag_ms, tables_wanted, ..self.facts.lock().clone() }
     }
 
     /// Now, as its outbox counts the time.

@@ -124,12 +124,25 @@ impl Operation {
         }
     }
 
+    /// Whether nobody can say which keys it changes.
+    pub fn is_broad(&self) -> bool {
+        self.key().is_none()
+    }
+
     /// What is said in its place when it comes too late: a row is not to undo what others have written since.
     #[must_use]
     pub fn withdrawn(self) -> Self {
         match self {
             Self::Row { table, key, .. } => Self::Key { table, key, change: KeyChange::Withdraw },
             other => other,
+        }
+    }
+
+    /// The key of which it says something; none: of any.
+    pub fn key(&self) -> Option<&[u8]> {
+        match self {
+            Self::Key { key, .. } | Self::Row { key, .. } => Some(key),
+            Self::Statement { .. } | Self::Whole { .. } => None,
         }
     }
 

@@ -140,6 +140,11 @@ impl Outbox {
         self.state.lock().rows.has(table, key)
     }
 
+    /// Whether something was done here that may change any key of a table, and did not come back of the stream yet.
+    pub fn changes_any_key(&self, table: &str) -> bool {
+        self.state.lock().rows.has_broad(table)
+    }
+
     /// One of our own came back of the stream.
     pub fn note_back(&self, operation: &Operation) {
         self.state.lock().rows.remove(operation);
@@ -245,6 +250,9 @@ impl State {
         let mut kept = Vec::with_capacity(operations.len());
         for operation in operations {
             self.add(operation, (OUTBOX_KEYS_MAX, OUTBOX_BYTES_MAX), &mut kept);
+        }
+        for operation in &kept {
+            self.rows.add_broad(operation);
         }
         // With nothing in it, it waits for what was put in before.
         if !kept.is_empty() || waiting.is_some() {

@@ -1,14 +1,21 @@
 //! Keys that were written here, and of which the stream has not brought that back yet. What others have told of them
 //! meanwhile lies before it in the stream, so it is of no account here.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::operation::Operation;
 
-/// See the module. Of each key, how many writes are under way.
+/// See the module.
 #[derive(Debug, Default)]
-pub(super) struct UnderWay(HashMap<Arc<str>, HashMap<Box<[u8]>, u32>>);
+pub(super) struct UnderWay {
+    /// Of each key, how many writes are under way.
+    keys: HashMap<Arc<str>, HashMap<Box<[u8]>, u32>>,
+    /// Of each table, what is under way of which nobody can say which keys it changes.
+    broad: HashMap<Arc<str>, u32>,
+}
 
 impl UnderWay {
     pub(super) fn of<'o>(operations: impl Iterator<Item = &'o Operation>) -> Self {
@@ -19,29 +26,56 @@ impl UnderWay {
 
     pub(super) fn add(&mut self, operation: &Operation) {
         if let Some(key) = operation.decided_key() {
-            let keys = self.0.entry(Arc::clone(&operation.table().name)).or_default();
+            let keys = self.keys.entry(Arc::clone(&operation.table().name)).or_default();
             *keys.entry(key.into()).or_default() += 1;
+        }
+        self.add_broad(operation);
+    }
+
+    /// The same, unless it is about one key.
+    pub(super) fn add_broad(&mut self, operation: &Operation) {
+        if operation.is_broad() {
+            *self.broad.entry(Arc::clone(&operation.table().name)).or_default() += 1;
         }
     }
 
     pub(super) fn remove(&mut self, operation: &Operation) {
+        let table = &operation.table().name;
+        if operation.is_broad() {
+            take_one(&mut self.broad, table);
+        }
         if let Some(key) = operation.decided_key()
-            && let Some(keys) = self.0.get_mut(&operation.table().name)
-            && let Some(count) = keys.get_mut(key)
+            && let Some(keys) = self.keys.get_mut(table)
         {
-            *count -= 1;
-            if *count == 0 {
-                keys.remove(key);
-            }
+            take_one(keys, key);
             if keys.is_empty() {
-                self.0.remove(&operation.table().name);
+                self.keys.remove(table);
             }
         }
     }
 
     /// Whether a key is among them; none: any.
     pub(super) fn has(&self, table: &str, key: Option<&[u8]>) -> bool {
-        self.0.get(table).is_some_and(|keys| key.is_none_or(|key| keys.contains_key(key)))
+        self.keys.get(table).is_some_and(|keys| key.is_none_or(|key| keys.contains_key(key)))
+    }
+
+    /// Whether something is of which nobody can say which keys of the table it changes.
+    pub(super) fn has_broad(&self, table: &str) -> bool {
+        self.broad.contains_key(table)
+    }
+}
+
+/// Counts one less of something, which is forgotten when none is left.
+fn take_one<K, Q>(counts: &mut HashMap<K, u32>, of: &Q)
+where
+    K: Borrow<Q> + Eq + Hash,
+    Q: Eq + Hash + ?Sized,
+{
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
     }
 }
 
@@ -86,6 +120,23 @@ mod tests {
             outbox.note_back(operation);
         }
         assert!(!is_under_way("a") && !outbox.is_under_way("sess", None));
+    }
+
+    #[test]
+    fn what_changes_any_key_is_under_way_until_it_is_back() {
+        let (outbox, whole) = (Outbox::default(), Operation::Whole { table: table() });
+        outbox.push_row(row("a", 1), 0);
+        assert!(!outbox.changes_any_key("sess"));
+        outbox.push_row(whole.clone(), 0);
+        outbox.push(vec![whole.clone()], None, 0);
+        assert!(outbox.changes_any_key("sess") && !outbox.changes_any_key("page"));
+        let parcel = outbox.take(1_000, 0).unwrap();
+        outbox.note_delivered();
+        assert!(outbox.changes_any_key("sess"), "it is not back");
+        for operation in &parcel {
+            outbox.note_back(operation);
+        }
+        assert!(!outbox.changes_any_key("sess"));
     }
 
     /// Another cache may have written it since.

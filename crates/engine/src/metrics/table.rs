@@ -296,6 +296,27 @@ pub static METRICS: &[Metric] = &[
         |figures, give| by_bus(figures, give, |bus| bus.rows_heard),
     ),
     metric(
+        "sqlcached_bus_rows_taken_total",
+        Counter,
+        &["bus"],
+        "Rows that other caches gave to this one, which lacked them.",
+        |figures, give| by_bus(figures, give, |bus| bus.rows_taken),
+    ),
+    metric(
+        "sqlcached_bus_rows_given_total",
+        Counter,
+        &["bus"],
+        "Rows that this cache gave to others, which lacked them.",
+        |figures, give| by_bus(figures, give, |bus| bus.rows_given),
+    ),
+    metric(
+        "sqlcached_bus_tables_wanted",
+        Gauge,
+        &["bus"],
+        "Tables of which this cache lacks rows that others may have.",
+        |figures, give| by_bus(figures, give, |bus| bus.tables_wanted),
+    ),
+    metric(
         "sqlcached_bus_breaks_total",
         Counter,
         &["bus"],

@@ -213,6 +213,12 @@ pub struct BusFacts {
     pub invalidated: u64,
     /// Rows of other caches that were applied.
     pub rows_heard: u64,
+    /// Rows of other caches that it had not heard of and were put in.
+    pub rows_taken: u64,
+    /// Rows that were given to other caches that lacked them.
+    pub rows_given: u64,
+    /// Tables of which it lacks rows that others may have.
+    pub tables_wanted: u64,
     /// How often the history was found broken, and all tables were distrusted.
     pub breaks: u64,
     /// Operations that could not be applied: their tables were emptied instead.
