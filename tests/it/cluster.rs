@@ -7,6 +7,7 @@ mod nats;
 mod near;
 mod network;
 mod postgres;
+mod rejoin;
 mod relay;
 mod rows;
 mod soak;

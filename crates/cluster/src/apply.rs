@@ -9,7 +9,9 @@ use engine::{
     Bus, ClientSink, ColumnDescription, CopyOptions, Distrust, Engine, Formats, KeyChange, Operation,
     Outcome, RowSink, Said, SqlError, SqlSession, SqlThreadContext, SqlType, TableName, ValueRef,
 };
-use store::{Catalog, Table, Writer, write_as};
+use store::{Catalog, GivePlace, Replica, Table, WriteError, Writer, write_as};
+
+use crate::rejoin::{Page, Put, Standing, Tables};
 
 /// See the module.
 pub(crate) struct Applier {
@@ -21,6 +23,8 @@ pub(crate) struct Applier {
     meaning: (Option<Box<str>>, bool),
     /// The tables that hear the bus, by the definitions of this generation.
     known: (u64, Vec<Arc<Table>>),
+    /// How often rows had gone when it was asked last which are lacking.
+    losses: u64,
 }
 
 impl Applier {
@@ -28,7 +32,8 @@ impl Applier {
         let session = SqlSession::bus(Arc::clone(engine));
         let context = SqlThreadContext::new(engine.context());
         let (engine, bus) = (Arc::clone(engine), Arc::clone(bus));
-        let mut own = Self { engine, bus, session, context, meaning: (None, false), known: (0, Vec::new()) };
+        let (meaning, known) = ((None, false), (0, Vec::new()));
+        let mut own = Self { engine, bus, session, context, meaning, known, losses: 0 };
         let catalog = own.engine.store().catalog();
         own.known = (catalog.generation, own.tables(&catalog));
         own
@@ -184,18 +189,72 @@ impl Applier {
     }
 
     fn distrust(&mut self, table: &Arc<Table>, lost: bool) {
+        // Before they go: who puts in rows that were given sees that some went since, and takes them back.
+        if table.replicates_rows() {
+            self.bus.want(table.name());
+        }
         // No row is spared, and no other cache hears of it.
         let _local = write_as(Writer::Local);
         let distrust = Distrust::of(table.def(), &name_of(table));
-        if distrust.make_stale(lost, |sql| self.run(sql)).is_none()
-            && let Err(error) = self.run(&distrust.empties)
-        {
+        if distrust.make_stale(lost, |sql| self.run(sql)).is_some() {
+            self.bus.note_stale(self.engine.store().last_stamp());
+        } else if let Err(error) = self.run(&distrust.empties) {
             // A table that is gone has no rows.
             if error.state != "42P01" {
                 tracing::error!(bus = %self.bus.name(), error = %error.message, "a table was not emptied");
             }
         }
         self.bus.update(|facts| facts.emptied += 1);
+    }
+
+    /// The tables of which rows are lacking, if any went since that was asked last.
+    pub(crate) fn newly_wanted(&mut self) -> Option<Vec<TableName>> {
+        if self.bus.losses() == self.losses {
+            return None;
+        }
+        let (names, losses) = self.bus.wanted();
+        self.losses = losses;
+        let catalog = self.engine.store().catalog();
+        let mut tables = Vec::new();
+        for name in names {
+            match catalog.table(&name).filter(|table| self.is_given(table)).and_then(|own| TableName::of(own))
+            {
+                Some(table) => tables.push(table),
+                None => self.bus.settle_wanted(&name, losses),
+            }
+        }
+        Some(tables)
+    }
+
+    /// No more rows of a table are looked for, if none went since.
+    pub(crate) fn settle_wanted(&self, table: &str) {
+        self.bus.settle_wanted(table, self.losses);
+    }
+
+    /// Whether caches give one another rows of a table.
+    fn is_given(&self, table: &Table) -> bool {
+        table.replicates_rows() && self.is_of_this_bus(table)
+    }
+
+    /// A table as another cache names it, if it is the same here.
+    fn alike(&self, named: &TableName) -> Option<Arc<Table>> {
+        let catalog = self.engine.store().catalog();
+        let table = catalog.table(&named.name).filter(|table| self.is_given(table))?;
+        (table.likeness() == Some(named.likeness)).then(|| Arc::clone(table))
+    }
+
+    fn put_given(&self, table: &Arc<Table>, rows: &[(Box<[u8]>, Replica)]) -> (u64, Result<(), WriteError>) {
+        let _peer = write_as(Writer::Peer);
+        let (stale_to, mut taken) = (self.bus.stale_to(), 0);
+        for (key, row) in rows {
+            match self.engine.put_given_row(table, key, row, stale_to) {
+                Ok(put) => taken += u64::from(put),
+                // Each cache has a limit of its own.
+                Err(WriteError::TooLarge { .. }) => {}
+                Err(error) => return (taken, Err(error)),
+            }
+        }
+        (taken, Ok(()))
     }
 
     /// Says to the tables that want to know it whether their bus is followed.
@@ -207,6 +266,45 @@ impl Applier {
 
     fn run(&mut self, sql: &str) -> Result<(), SqlError> {
         self.session.run_text(&mut self.context, sql, true, &mut Nobody).map(drop)
+    }
+}
+
+impl Tables for Applier {
+    fn standing(&self, table: &TableName) -> Standing {
+        let catalog = self.engine.store().catalog();
+        match catalog.table(&table.name).filter(|own| self.is_of_this_bus(own)) {
+            None => Standing::Lacks,
+            Some(own) if own.likeness() != Some(table.likeness) => Standing::Differs,
+            Some(own) if self.bus.wants(own.name()) => Standing::Lacks,
+            Some(own) => Standing::Has(own.rows()),
+        }
+    }
+
+    fn changes_any_key(&self, table: &TableName) -> bool {
+        self.bus.outbox.changes_any_key(&table.name)
+    }
+
+    fn read(&self, table: &TableName, from: Option<GivePlace>) -> Option<Page> {
+        let (own, mut rows) = (self.alike(table)?, Vec::new());
+        let next = self.engine.give_rows(&own, from, &mut |key, row| rows.push((key.into(), row))).ok()?;
+        self.bus.update(|facts| facts.rows_given += rows.len() as u64);
+        Some((rows, next))
+    }
+
+    fn put(&mut self, table: &TableName, rows: &[(Box<[u8]>, Replica)]) -> Put {
+        let Some(own) = self.alike(table) else { return Put::Gone };
+        let (taken, result) = self.put_given(&own, rows);
+        self.bus.update(|facts| facts.rows_taken += taken);
+        // Another thread does not believe the rows of before any more, and these are no younger.
+        if self.bus.losses() != self.losses {
+            self.distrust(&own, false);
+        }
+        match result {
+            Ok(()) => Put::Done { taken, evicted: self.engine.store().usage().evicted },
+            Err(WriteError::Full) => Put::Full,
+            Err(WriteError::TableGone) => Put::Gone,
+            Err(_) => Put::Wrong,
+        }
     }
 }
 

@@ -66,6 +66,13 @@ pub(crate) enum Begun<D> {
     Gone(u64),
 }
 
+/// Who is to hear a word that is said beside the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    All,
+    One(u64),
+}
+
 /// A kind of bus, for one cache.
 pub(crate) trait Carrier {
     type Link: Link;
@@ -85,12 +92,19 @@ pub(crate) trait Carrier {
 /// A connection to a bus.
 pub(crate) trait Link {
     type Delivery: Delivery;
+    type Words: Words;
 
     /// Which log it is that has the numbers. Another one has others.
     fn origin(&self) -> Origin;
 
     /// Has a message stored.
     fn publish(&self, flight: &Flight) -> Answering;
+
+    /// Hears the words that other caches say to this one beside the stream.
+    async fn listen(&mut self, node: u64) -> Result<Self::Words, Failure>;
+
+    /// Says something to other caches beside the stream. It may get lost.
+    async fn say(&self, to: To, bytes: Vec<u8>);
 
     /// Has the stream delivered from this number on. Nothing is acknowledged: what is to be checked is checked here.
     async fn deliver(&mut self, from: u64) -> Result<Begun<Self::Delivery>, Failure>;
@@ -103,4 +117,13 @@ pub(crate) trait Delivery {
 
     /// What comes next. Nothing is lost if nobody waits for it any more.
     async fn next(&mut self) -> Result<Delivered<Self::Bytes>, Failure>;
+}
+
+/// The words that are said to this cache beside the stream.
+pub(crate) trait Words {
+    /// The bytes of a word.
+    type Bytes: AsRef<[u8]>;
+
+    /// What comes next. Nothing is lost if nobody waits for it any more.
+    async fn next(&mut self) -> Result<Self::Bytes, Failure>;
 }

@@ -9,17 +9,20 @@ use std::time::Instant;
 use engine::{Bus, Engine, NodeFacts};
 use store::definition::ServerDef;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::apply::Applier;
 use crate::broken::{Break, Origin};
-use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link};
+use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link, Words};
 use crate::chain::Noted;
 use crate::follow::{Heard, Numbered};
 use crate::guard::max_lag;
-use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE};
+use crate::limits::{FAREWELL, LOOK_INTERVAL, NOTE_NS, OWES_AFTER_NS, RETRY_PAUSE, SAY_WAIT};
 use crate::member::{Joined, Member, Stored};
+use crate::rejoin::{At, Out, Rejoin, Word};
 use crate::settled::{self, Settled};
+use crate::wire::Unreadable;
 use crate::{noted, shown};
 
 /// What ended the following of a stream without an error.
@@ -41,11 +44,16 @@ pub(crate) struct Driver {
     member: Member,
     applier: Applier,
     settled: Settled,
+    rejoin: Rejoin,
+    /// Words of another version of this program have come.
+    met_others: bool,
     max_lag_ns: u64,
     stopping: Option<Instant>,
     /// When something came of the stream.
     heard_ns: u64,
     noted_ns: u64,
+    /// How often rows had gone when that was written down last.
+    noted_losses: u64,
     connected: bool,
 }
 
@@ -65,6 +73,7 @@ impl Driver {
         // Where nothing is known, nothing is believed.
         if believed.heard.is_some() {
             settled::forget_untold(engine, bus, believed.told_stamp);
+            believed.wants.iter().for_each(|table| bus.want(table));
         }
         if believed.owes {
             noted::tell_all_rows(engine, bus);
@@ -82,10 +91,13 @@ impl Driver {
             member,
             applier: Applier::new(engine, bus),
             settled: Settled::default(),
+            rejoin: Rejoin::new(node),
+            met_others: false,
             max_lag_ns,
             stopping: None,
             heard_ns: bus.now_ns(),
             noted_ns: 0,
+            noted_losses: 0,
             connected: false,
         }
     }
@@ -137,6 +149,9 @@ impl Driver {
     async fn session<C: Carrier>(&mut self, carrier: &mut C) -> Result<(), Failure> {
         let Some(link) = self.patiently(carrier.connect()).await else { return Ok(()) };
         let mut link = link?;
+        let node = self.member.node();
+        let Some(words) = self.patiently(link.listen(node)).await else { return Ok(()) };
+        let mut words = words?;
         self.connected = true;
         if let Err(broken) = self.member.meet(link.origin()) {
             self.break_off(&broken);
@@ -145,7 +160,7 @@ impl Driver {
             if !self.join(&link).await? {
                 return Ok(());
             }
-            if let Ended::Stopped = self.follow(&mut link, C::SILENCE_NS).await? {
+            if let Ended::Stopped = self.follow(&mut link, &mut words, C::SILENCE_NS).await? {
                 return Ok(());
             }
         }
@@ -182,7 +197,12 @@ impl Driver {
     }
 
     /// Hears and sends.
-    async fn follow(&mut self, link: &mut impl Link, silence_ns: u64) -> Result<Ended, Failure> {
+    async fn follow<L: Link>(
+        &mut self,
+        link: &mut L,
+        words: &mut L::Words,
+        silence_ns: u64,
+    ) -> Result<Ended, Failure> {
         let from = self.member.follower().from();
         let Some(begun) = self.patiently(link.deliver(from)).await else { return Ok(Ended::Stopped) };
         let mut messages = match begun? {
@@ -201,6 +221,7 @@ impl Driver {
                 under_way = self.member.flight().is_some().then(|| self.publish(link));
             }
             let idle = under_way.is_none();
+            let gives_more = self.get_rows(link).await;
             tokio::select! {
                 answer = or_never(&mut under_way) => {
                     under_way = None;
@@ -214,7 +235,9 @@ impl Driver {
                         return Ok(Ended::JoinAgain);
                     }
                 }
+                word = words.next() => self.hear_word(link, word?.as_ref()).await,
                 () = self.notify.notified(), if idle => {}
+                () = yield_now(), if gives_more => {}
                 () = sleep(LOOK_INTERVAL) => {}
             }
             if looked.elapsed() >= LOOK_INTERVAL {
@@ -226,6 +249,66 @@ impl Driver {
                 if self.bus.now_ns().saturating_sub(self.heard_ns) > silence_ns {
                     return Ok(Ended::JoinAgain);
                 }
+            }
+        }
+    }
+
+    /// Does one step to get rows that are lacking here, or to give others what they lack. Says whether there is more to
+    /// do at once.
+    async fn get_rows(&mut self, link: &impl Link) -> bool {
+        if let Some(tables) = self.applier.newly_wanted() {
+            self.rejoin.want(tables);
+        }
+        if self.rejoin.is_idle() {
+            return false;
+        }
+        let now_ns = self.bus.now_ns();
+        let at = At { follower: self.member.follower(), now_ns, fresh: self.is_fresh(now_ns) };
+        let (outs, more) = self.rejoin.turn(at, &mut self.applier);
+        for out in outs {
+            self.carry_out(link, out).await;
+        }
+        more
+    }
+
+    /// Hears what another cache says beside the stream.
+    async fn hear_word(&mut self, link: &impl Link, bytes: &[u8]) {
+        let word = match Word::decode(bytes) {
+            Ok(word) if word.node == self.member.node() => return,
+            Ok(word) => word,
+            Err(why) => return self.refuse_word(why),
+        };
+        let now_ns = self.bus.now_ns();
+        let at = At { follower: self.member.follower(), now_ns, fresh: self.is_fresh(now_ns) };
+        if let Some(out) = self.rejoin.hear(word, at, &self.applier) {
+            self.carry_out(link, out).await;
+        }
+    }
+
+    /// A word that cannot be read does no harm: rows stay where they are.
+    fn refuse_word(&mut self, why: Unreadable) {
+        if !std::mem::replace(&mut self.met_others, true) {
+            tracing::warn!(bus = %self.bus.name(), "a word about rows is not understood, nor are others like it: {why}");
+        }
+    }
+
+    async fn carry_out(&mut self, link: &impl Link, out: Out) {
+        match out {
+            Out::Say(to, what) => {
+                let word = Word { node: self.member.node(), what };
+                let _lost = timeout(SAY_WAIT, link.say(to, word.encode())).await;
+            }
+            Out::Settled(table, how) => {
+                self.applier.settle_wanted(&table);
+                tracing::info!(bus = %self.bus.name(), table = %table, "{how}");
+            }
+            Out::Differs(table, node) => {
+                let why = format!(
+                    "table \"{table}\": node {node:016x} gives no rows: it has other columns, another key, another type \
+                     or another option replicated there"
+                );
+                tracing::warn!(bus = %self.bus.name(), "{why}");
+                self.bus.update(|facts| facts.last_unapplied = Some(why));
             }
         }
     }
@@ -275,12 +358,16 @@ impl Driver {
             Ok(Heard::Nothing) => {}
             Ok(Heard::Own { operations, again }) => {
                 self.applier.apply_own(&operations, again);
+                self.rejoin.note(sequence, &operations);
                 if operations.is_empty() && self.member.is_all_back() {
                     self.bus.outbox.forget_sent();
                 }
             }
             Ok(Heard::Missed) => return false,
-            Ok(Heard::Apply(operations)) => self.applier.apply(&operations),
+            Ok(Heard::Apply(operations)) => {
+                self.applier.apply(&operations);
+                self.rejoin.note(sequence, &operations);
+            }
             Ok(Heard::Unreadable(why)) => {
                 tracing::warn!(bus = %self.bus.name(), "all tables of the bus are distrusted: {why}");
                 self.bus.update(|facts| {
@@ -327,6 +414,7 @@ impl Driver {
         let owes =
             self.bus.outbox.oldest_ns().is_some_and(|oldest| now_ns.saturating_sub(oldest) > OWES_AFTER_NS);
         if now_ns.saturating_sub(self.noted_ns) >= NOTE_NS
+            || self.noted_losses != self.bus.losses()
             || owes && !noted::owes(&self.engine, self.bus.name())
         {
             self.note();
@@ -358,7 +446,7 @@ impl Driver {
     fn show_freshness(&mut self) {
         let (now_ns, follower) = (self.bus.now_ns(), self.member.follower());
         let fresh_ns = follower.fresh_ns().filter(|_| self.connected);
-        let is_fresh = fresh_ns.is_some_and(|fresh| now_ns.saturating_sub(fresh) <= self.max_lag_ns);
+        let is_fresh = self.is_fresh(now_ns);
         if is_fresh && self.bus.enter("streaming") {
             tracing::info!(bus = %self.bus.name(), "bus is streaming");
         } else if !is_fresh && fresh_ns.is_some() {
@@ -372,8 +460,14 @@ impl Driver {
         }
     }
 
+    fn is_fresh(&self, now_ns: u64) -> bool {
+        let fresh_ns = self.member.follower().fresh_ns().filter(|_| self.connected);
+        fresh_ns.is_some_and(|fresh| now_ns.saturating_sub(fresh) <= self.max_lag_ns)
+    }
+
     /// Writes down how far it has heard.
     fn note(&mut self) {
+        self.noted_losses = self.bus.losses();
         self.noted_ns = self.bus.now_ns();
         let place = self.place();
         self.settled.note(&self.engine, &self.bus, place);

@@ -116,6 +116,11 @@ impl Follower {
         self.chain.noted()
     }
 
+    /// What another cache's history has in common with this one's.
+    pub(crate) fn compare(&self, seen: Seen) -> Compared {
+        self.chain.compare(seen)
+    }
+
     pub(crate) fn epoch(&self) -> Option<u64> {
         self.chain.epoch()
     }

@@ -2,8 +2,9 @@
 //! they did not.
 //!
 //! `wire` are the bytes of a message, `chain` the hash by which two caches compare what they have heard, `follow` the
-//! checks of each message, `member` what a cache sends and where it goes on. None of them does I/O. `apply` does what
-//! was heard, and `drive` is a cache's life on a bus. `nats` and `postgres` carry the messages, each as a `carrier`.
+//! checks of each message, `member` what a cache sends and where it goes on, `rejoin` how it gets rows that it lacks.
+//! None of them does I/O. `apply` does what was heard, and `drive` is a cache's life on a bus. `nats` and `postgres`
+//! carry the messages, each as a `carrier`.
 //! Why it is made so: docs/cluster.md.
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod nats;
 mod nodes;
 mod noted;
 mod postgres;
+mod rejoin;
 mod settled;
 mod shown;
 #[cfg(test)]

@@ -118,3 +118,63 @@ pub(crate) const KEEP_STEPS: usize = 10;
 
 /// Bytes of log that are kept at most, whoever wrote it: the database reads so many in a second or two.
 pub(crate) const KEPT_LOG_BYTES: u64 = 128 << 20;
+
+/// How often a cache says that it lacks rows of a table, in nanoseconds.
+pub(crate) const WANT_PAUSE_NS: u64 = 500_000_000;
+
+/// So often it has said so at least when it takes it that nobody has any: by then each other cache has said that it
+/// lives, so it is known who did not answer.
+pub(crate) const WANTS_MIN: u32 = 3;
+
+/// A cache that was silent so long answers nobody, in nanoseconds: five heartbeats.
+pub(crate) const MUTE_NS: u64 = 5_000_000_000;
+
+/// So long a cache waits for others that live and do not say whether they have rows, in nanoseconds. They may work at
+/// a long statement.
+pub(crate) const LOOK_FOR_GIVERS_NS: u64 = 30_000_000_000;
+
+/// So long it waits for further offers, to choose among them, in nanoseconds.
+pub(crate) const OFFERS_WAIT_NS: u64 = 100_000_000;
+
+/// Offers that are kept; one would do.
+pub(crate) const OFFERS_MAX: usize = 64;
+
+/// Rows of a table are not looked for again sooner, in nanoseconds: what empties it again and again must not keep the
+/// other caches busy.
+pub(crate) const TAKE_PAUSE_NS: u64 = 1_000_000_000;
+
+/// How long who was asked for rows may take, in nanoseconds: it may have to hear first what was heard here.
+pub(crate) const GIVE_WAIT_NS: u64 = 1_000_000_000;
+
+/// So often one cache is asked for the same rows before another one is.
+pub(crate) const GIVE_TRIES: u32 = 3;
+
+/// So often rows are read again because something changed any row of their table meanwhile. Reading takes some
+/// milliseconds, so a bus with some hundred statements a second lets one of a few through.
+pub(crate) const REREADS_MAX: u32 = 1_000;
+
+/// Caches that are asked for rows of a table, one after the other. Then this one goes on with what it has.
+pub(crate) const GIVERS_MAX: usize = 8;
+
+/// Keys that are remembered because they changed since rows were asked for; more than change in that time. Beyond, the
+/// rows are read again.
+pub(crate) const NOTED_KEYS_MAX: usize = 50_000;
+
+/// Bytes of these keys: each may have 64 KiB.
+pub(crate) const NOTED_BYTES_MAX: usize = 8 << 20;
+
+/// Caches that are given rows at once. Others ask again.
+pub(crate) const TAKERS_MAX: usize = 16;
+
+/// So many rows may be evicted here while rows are taken, and a part of the rows that were taken: others are written,
+/// too. More say that the memory is full, and that each row which comes drives another one out.
+pub(crate) const EVICTED_MIN: u64 = 1_000;
+
+/// One in so many of the rows that were taken. See [`EVICTED_MIN`].
+pub(crate) const EVICTED_PART: u64 = 8;
+
+/// How long a word to another cache may wait for the connection. It may get lost, so nobody waits for it longer.
+pub(crate) const SAY_WAIT: Duration = Duration::from_millis(50);
+
+/// Rows that are given at once, as they are read: each has at least so many bytes that no more fit.
+pub(crate) const GIVEN_ROWS_MAX: usize = 100_000;

@@ -1,6 +1,7 @@
 //! What is written down for the next process: how far the stream was heard, which is never ahead of the rows, and
 //! whether something was not sent.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::{Bus, Engine, Operation, TableName};
@@ -17,6 +18,9 @@ const TOLD: &str = "told ";
 /// Stands among the tables if this cache may have told its clients of invalidations that no other cache has heard.
 const OWES: &str = "owes";
 
+/// Stands among the tables before the name of one of which rows are lacking that other caches may have.
+const WANTS: &str = "wants ";
+
 /// What a process before has left.
 #[derive(Debug, Default)]
 pub(crate) struct Believed {
@@ -28,6 +32,8 @@ pub(crate) struct Believed {
     pub(crate) owes: bool,
     /// Rows that travel and were written later may be known to nobody else.
     pub(crate) told_stamp: u64,
+    /// Tables of which rows were lacking.
+    pub(crate) wants: Vec<String>,
 }
 
 /// A place in the stream, and what is to be known to go on there.
@@ -37,18 +43,22 @@ pub(crate) struct Place {
     pub(crate) origin: Origin,
     /// The newest stamp then.
     pub(crate) stamp: u64,
+    /// Tables of which rows were lacking then. What was put in later is not there for the next process.
+    pub(crate) wants: Vec<Arc<str>>,
 }
 
 pub(crate) fn read(engine: &Engine, bus: &str) -> Believed {
     let Some(followed) = engine.store().followed(bus) else { return Believed::default() };
     let owes = followed.targets.iter().any(|target| target == OWES);
     let mut known = followed.targets.clone();
-    known.retain(|target| target != OWES && !target.starts_with(TOLD));
+    known.retain(|target| target != OWES && ![TOLD, WANTS].iter().any(|word| target.starts_with(word)));
+    let wants = followed.targets.iter().filter_map(|target| target.strip_prefix(WANTS));
+    let wants = wants.map(str::to_owned).collect();
     let told = followed.targets.iter().find_map(|target| target.strip_prefix(TOLD));
     let told_stamp = told.and_then(|stamp| stamp.parse().ok()).unwrap_or(0);
     let heard = (known == targets(engine, bus)).then(|| heard_of(&followed)).flatten();
     let origin = heard.map(|_| Origin { system: followed.system.clone(), timeline: followed.timeline });
-    Believed { heard, origin, owes, told_stamp }
+    Believed { heard, origin, owes, told_stamp, wants }
 }
 
 /// The place in the stream that was written down.
@@ -84,8 +94,11 @@ pub(crate) fn write(engine: &Engine, bus: &Bus, place: Option<Place>) {
         targets.push(OWES.to_owned());
     }
     let mut followed = Followed { server: bus.name().to_owned(), targets, ..Followed::default() };
-    if let Some(Place { heard: Noted { seen, hash }, origin, stamp }) = place {
+    if let Some(Place { heard: Noted { seen, hash }, origin, stamp, wants }) = place {
         followed.targets.push(format!("{TOLD}{stamp}"));
+        // Of some that were whole then rows may be lacking now.
+        let all: BTreeSet<Arc<str>> = wants.into_iter().chain(bus.wanted().0).collect();
+        followed.targets.extend(all.iter().map(|table| format!("{WANTS}{table}")));
         (followed.lsn, followed.life) = (seen.sequence, format!("{:x}", seen.epoch));
         followed.published = format!("{:x} {hash:x}", seen.chain);
         let Origin { system, timeline } = origin;

@@ -27,7 +27,8 @@ impl Settled {
     /// Writes down how far the stream was heard, as far as that can be believed.
     pub(crate) fn note(&mut self, engine: &Engine, bus: &Arc<Bus>, now: Option<(Noted, Origin)>) {
         if noted::replicated(engine, bus.name()).is_empty() {
-            let place = now.map(|(heard, origin)| Place { heard, origin, stamp: u64::MAX });
+            let place =
+                now.map(|(heard, origin)| Place { heard, origin, stamp: u64::MAX, wants: Vec::new() });
             return noted::write(engine, bus, place);
         }
         let known = self.coming.take_if(|(_, receipt)| receipt.is_over());
@@ -35,7 +36,7 @@ impl Settled {
         self.last = known.or_else(|| self.last.take());
         noted::write(engine, bus, self.last.clone());
         if self.coming.is_none()
-            && let Some(place) = place_of(engine, now)
+            && let Some(place) = place_of(engine, bus, now)
         {
             self.coming = Some((place, bus.outbox.when_delivered(bus.now_ns())));
         }
@@ -44,16 +45,18 @@ impl Settled {
     /// The same at an orderly end. Where the bus has everything, all is believed.
     pub(crate) fn end(&mut self, engine: &Engine, bus: &Arc<Bus>, now: Option<(Noted, Origin)>) {
         if bus.outbox.is_empty() {
-            noted::write(engine, bus, place_of(engine, now));
+            noted::write(engine, bus, place_of(engine, bus, now));
         } else {
             self.note(engine, bus, now);
         }
     }
 }
 
-fn place_of(engine: &Engine, now: Option<(Noted, Origin)>) -> Option<Place> {
+fn place_of(engine: &Engine, bus: &Bus, now: Option<(Noted, Origin)>) -> Option<Place> {
     let (heard, origin) = now?;
-    Some(Place { heard, origin, stamp: engine.store().settled_stamp()? })
+    // First: what is not wanted any more was put in before the stamp.
+    let (wants, _) = bus.wanted();
+    Some(Place { heard, origin, stamp: engine.store().settled_stamp()?, wants })
 }
 
 /// Removes rows of a process before that the bus may not have.

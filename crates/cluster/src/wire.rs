@@ -71,7 +71,7 @@ impl fmt::Display for Unreadable {
     }
 }
 
-type Read<T> = Result<T, Unreadable>;
+pub(crate) type Read<T> = Result<T, Unreadable>;
 
 impl Message {
     /// Its bytes.
@@ -178,7 +178,7 @@ fn kind_of(operation: &Operation) -> u8 {
     }
 }
 
-fn put_row(row: &Replica, out: &mut Vec<u8>) {
+pub(crate) fn put_row(row: &Replica, out: &mut Vec<u8>) {
     put_number(row.client_flags.into(), out);
     match row.ends {
         Ends::Table => out.push(0),
@@ -253,7 +253,7 @@ fn operation(from: &mut Reader<'_>) -> Read<Operation> {
     })
 }
 
-fn row(from: &mut Reader<'_>) -> Read<Replica> {
+pub(crate) fn row(from: &mut Reader<'_>) -> Read<Replica> {
     let client_flags =
         u32::try_from(from.number()?).map_err(|_| Unreadable::Garbage("flags are too large"))?;
     let ends = match from.byte()? {
@@ -295,7 +295,7 @@ fn value(from: &mut Reader<'_>) -> Read<Value> {
 }
 
 /// Seven bits a byte, the lowest first.
-fn put_number(mut number: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_number(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(u8::try_from(number & 0x7f).unwrap_or(0) | 0x80);
         number >>= 7;
@@ -303,12 +303,12 @@ fn put_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(u8::try_from(number).unwrap_or(0));
 }
 
-fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_number(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-fn put_optional(number: Option<u64>, out: &mut Vec<u8>) {
+pub(crate) fn put_optional(number: Option<u64>, out: &mut Vec<u8>) {
     out.push(u8::from(number.is_some()));
     if let Some(number) = number {
         out.extend_from_slice(&number.to_le_bytes());
@@ -328,25 +328,25 @@ fn put_epoch(heartbeat: &Heartbeat, out: &mut Vec<u8>) {
 }
 
 /// What was not read yet.
-struct Reader<'b>(&'b [u8]);
+pub(crate) struct Reader<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Reader<'b> {
-    fn take(&mut self, count: usize) -> Read<&'b [u8]> {
+    pub(crate) fn take(&mut self, count: usize) -> Read<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(Unreadable::Garbage("it ends too early"))?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn byte(&mut self) -> Read<u8> {
+    pub(crate) fn byte(&mut self) -> Read<u8> {
         self.take(1).map(|bytes| bytes.first().copied().unwrap_or_default())
     }
 
-    fn fixed(&mut self) -> Read<u64> {
+    pub(crate) fn fixed(&mut self) -> Read<u64> {
         let bytes = self.take(8)?.try_into().map_err(|_| Unreadable::Garbage("it ends too early"))?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn number(&mut self) -> Read<u64> {
+    pub(crate) fn number(&mut self) -> Read<u64> {
         let (mut number, mut shift) = (0_u64, 0);
         loop {
             let byte = self.byte()?;
@@ -363,21 +363,21 @@ impl<'b> Reader<'b> {
     }
 
     /// A number of things of which each takes a byte at least.
-    fn count(&mut self, most: usize) -> Read<usize> {
+    pub(crate) fn count(&mut self, most: usize) -> Read<usize> {
         let count = usize::try_from(self.number()?).ok().filter(|count| *count <= most.min(self.0.len()));
         count.ok_or(Unreadable::Garbage("it has more than fits"))
     }
 
-    fn bytes(&mut self, most: usize) -> Read<&'b [u8]> {
+    pub(crate) fn bytes(&mut self, most: usize) -> Read<&'b [u8]> {
         let length = self.count(most)?;
         self.take(length)
     }
 
-    fn text(&mut self, most: usize) -> Read<&'b str> {
+    pub(crate) fn text(&mut self, most: usize) -> Read<&'b str> {
         std::str::from_utf8(self.bytes(most)?).map_err(|_| Unreadable::Garbage("a text is not UTF-8"))
     }
 
-    fn optional(&mut self) -> Read<Option<u64>> {
+    pub(crate) fn optional(&mut self) -> Read<Option<u64>> {
         Ok(if self.byte()? == 0 { None } else { Some(self.fixed()?) })
     }
 

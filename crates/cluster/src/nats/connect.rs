@@ -23,6 +23,8 @@ pub(crate) struct Connected {
     pub(super) client: Client,
     pub(super) context: Context,
     pub(super) stream: jetstream::stream::Stream,
+    /// The stream's name.
+    pub(super) name: String,
     /// Where messages are published.
     pub(super) subject: String,
 }
@@ -38,7 +40,7 @@ impl Connected {
         let wanted = config(server, name, &subject);
         let stream = context.get_or_create_stream(wanted).await.map_err(|error| no_stream(name, &error))?;
         check_stream(&stream.cached_info().config, &subject)?;
-        Ok(Self { client, context, stream, subject })
+        Ok(Self { client, context, stream, name: name.to_owned(), subject })
     }
 }
 

@@ -5,17 +5,17 @@ mod connect;
 use std::future::Future;
 use std::sync::Arc;
 
-use async_nats::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::{Message, Subscriber};
 use bytes::Bytes;
 use engine::Bus;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use store::definition::ServerDef;
 
 use crate::broken::Origin;
-use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link};
+use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link, To, Words};
 use crate::follow::Numbered;
 use crate::limits::{IDLE_HEARTBEAT, SILENCE_NS};
 use crate::member::{Flight, Stored};
@@ -41,6 +41,7 @@ impl Carrier for Nats {
 
 impl Link for Connected {
     type Delivery = push::Messages;
+    type Words = Heard;
 
     /// NATS names none: a stream that lost everything has its name and age of before.
     fn origin(&self) -> Origin {
@@ -68,6 +69,18 @@ impl Link for Connected {
         })
     }
 
+    async fn listen(&mut self, node: u64) -> Result<Heard, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::of("the other caches are not heard", error);
+        let all = self.client.subscribe(self.aside(To::All)).await.map_err(|error| failed(&error))?;
+        let own = self.client.subscribe(self.aside(To::One(node))).await.map_err(|error| failed(&error))?;
+        Ok(Heard(stream::select(all, own)))
+    }
+
+    async fn say(&self, to: To, bytes: Vec<u8>) {
+        // A connection that is lost is noticed by who waits for an answer of the stream.
+        let _said = self.client.publish(self.aside(to), bytes.into()).await;
+    }
+
     /// A stream whose first messages expired begins with the first that is left: the follower sees that.
     async fn deliver(&mut self, from: u64) -> Result<Begun<push::Messages>, Failure> {
         let config = push::Config {
@@ -83,6 +96,28 @@ impl Link for Connected {
         let failed = |error: &dyn std::fmt::Display| Failure::of("the stream is not delivered", error);
         let consumer = self.stream.create_consumer(config).await.map_err(|error| failed(&error))?;
         consumer.messages().await.map(Begun::Delivers).map_err(|error| failed(&error))
+    }
+}
+
+impl Connected {
+    /// Where words are said that no stream keeps.
+    fn aside(&self, to: To) -> String {
+        match to {
+            To::All => format!("{}.rows", self.name),
+            To::One(node) => format!("{}.rows.{node:016x}", self.name),
+        }
+    }
+}
+
+/// Words to all, and to this cache.
+pub(crate) struct Heard(stream::Select<Subscriber, Subscriber>);
+
+impl Words for Heard {
+    type Bytes = Bytes;
+
+    async fn next(&mut self) -> Result<Bytes, Failure> {
+        let word = StreamExt::next(&mut self.0).await;
+        word.map(|word| word.payload).ok_or_else(|| Failure::new("the connection was closed"))
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
 use crate::broken::Origin;
-use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link};
+use crate::carrier::{Answer, Answering, Begun, Carrier, Delivered, Delivery, Failure, Link, To, Words};
 use crate::follow::Numbered;
 use crate::limits::{POSTGRES_SILENCE_NS, WAITING_MESSAGES};
 use crate::member::{Flight, Stored};
@@ -92,6 +92,17 @@ impl Postgres {
     }
 }
 
+/// No word is ever said.
+pub(crate) struct Silence;
+
+impl Words for Silence {
+    type Bytes = Bytes;
+
+    async fn next(&mut self) -> Result<Bytes, Failure> {
+        std::future::pending().await
+    }
+}
+
 /// A connection to a database.
 pub(crate) struct Connected {
     messages: Messages,
@@ -105,10 +116,18 @@ pub(crate) struct Connected {
 
 impl Link for Connected {
     type Delivery = Stream;
+    type Words = Silence;
 
     fn origin(&self) -> Origin {
         self.origin.clone()
     }
+
+    /// Rows do not travel here, so nobody says anything of them.
+    async fn listen(&mut self, _: u64) -> Result<Silence, Failure> {
+        Ok(Silence)
+    }
+
+    async fn say(&self, _: To, _: Vec<u8>) {}
 
     fn publish(&self, flight: &Flight) -> Answering {
         let (answer, answered) = oneshot::channel();

@@ -9,6 +9,7 @@ use crate::broken::Origin;
 use crate::chain::Noted;
 use crate::follow::Numbered;
 use crate::member::Member;
+use crate::rejoin::{Rejoin, Settled};
 
 /// See the module.
 pub(super) struct Cache {
@@ -18,8 +19,12 @@ pub(super) struct Cache {
     pub(super) rows: HashMap<u16, u64>,
     /// Of rows that travel, the number of the write that it has.
     pub(super) held: HashMap<u16, usize>,
+    /// Rows that took the place of others since that was looked at.
+    pub(super) replaced: Vec<(usize, usize)>,
     /// Those that the next process may believe.
     pub(super) noted_rows: HashMap<u16, usize>,
+    /// Whether rows were lacking then.
+    pub(super) noted_wants: bool,
     /// What it wrote down for the next process.
     pub(super) noted: Option<(Noted, Origin)>,
     /// The next message that the bus gives it; none: it has to join.
@@ -36,6 +41,13 @@ pub(super) struct Cache {
     /// What is under way.
     pub(super) flying: Vec<(u16, u64)>,
     pub(super) mistake: Option<Mistake>,
+    pub(super) rejoin: Rejoin,
+    /// It lacks rows that travel.
+    pub(super) wants: bool,
+    /// How the rows that it lacked came, last.
+    pub(super) taken: Option<Settled>,
+    /// It hears and says nothing until then, though it could.
+    pub(super) slow_until: u64,
 }
 
 impl Cache {
@@ -48,15 +60,20 @@ impl Cache {
         mistake: Option<Mistake>,
     ) -> Self {
         let mut member = Member::new(node, "cache", numbered, noted.clone().unzip());
-        if let Some(Mistake::LeavesOut(checks)) = mistake {
-            member.omit(checks);
+        let mut rejoin = Rejoin::new(node);
+        match mistake {
+            Some(Mistake::LeavesOut(checks)) => member.omit(checks),
+            Some(Mistake::Takes(check)) => rejoin.omit(Some(check)),
+            _ => {}
         }
         Self {
             member,
             outbox: Outbox::default(),
             rows: HashMap::new(),
             held: HashMap::new(),
+            replaced: Vec::new(),
             noted_rows: HashMap::new(),
+            noted_wants: false,
             noted,
             next: None,
             from: 0,
@@ -67,6 +84,10 @@ impl Cache {
             told: Vec::new(),
             flying: Vec::new(),
             mistake,
+            rejoin,
+            wants: false,
+            taken: None,
+            slow_until: 0,
         }
     }
 
@@ -78,6 +99,7 @@ impl Cache {
         }
         self.distrusts += 1;
         self.distrusted_ns = now;
+        self.want_rows();
     }
 
     /// Of a message that the stream has lost, the cache learns from another one that had received it: at most `max_lag`
@@ -107,6 +129,7 @@ impl Cache {
     pub(super) fn note(&mut self) {
         let origin = self.member.origin().cloned().unwrap_or_default();
         self.noted_rows.clone_from(&self.held);
+        self.noted_wants = self.wants;
         self.noted = self.member.follower().noted().map(|noted| (noted, origin));
     }
 }

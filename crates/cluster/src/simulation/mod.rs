@@ -5,6 +5,7 @@
 
 mod cache;
 mod faults;
+mod rejoin;
 mod rows;
 mod stream;
 mod world;
@@ -14,6 +15,7 @@ use std::ops::Range;
 
 use crate::broken::check::{BEGUN, COUNTER, ENDED, GAP, HISTORY, MOVED, OWN_LOST, REPLACED};
 use crate::follow::Numbered;
+use crate::rejoin::Check;
 use world::World;
 
 const STEP_NS: u64 = 50_000_000;
@@ -33,6 +35,12 @@ enum Mistake {
     AnswersAtOnce,
     /// What others told of a row counts, though a write of its own is under way.
     SparesNothing,
+    /// It does not hold rows that others give against this.
+    Takes(Check),
+    /// Rows that others give count more than what was written here and is under way.
+    TakesOverOwn,
+    /// It gives rows that the bus may not have.
+    GivesWhatIsUnderWay,
 }
 
 /// The seed of a random test: `SEED` in the environment replays one.

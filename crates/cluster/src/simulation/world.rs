@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::{KeyChange, Operation, TableName};
 
 use super::cache::Cache;
+use super::rejoin::Letter;
 use super::rows::Written;
 use super::stream::Stream;
 use super::{KEYS, MAX_LAG_NS, Mistake, SECOND_NS, STEP_NS};
@@ -53,6 +54,11 @@ pub(super) struct World {
     origin: HashMap<u16, u64>,
     acknowledged: Vec<Acknowledged>,
     pub(super) away_until: u64,
+    /// The words on their way to each cache, and whether they may get lost.
+    pub(super) letters: Vec<Vec<Letter>>,
+    pub(super) bad_words: bool,
+    /// How often a cache took all rows of another one, and how many those were.
+    pub(super) taken: (u64, u64),
     pub(super) faults: HashMap<&'static str, u64>,
     /// The last faults with their times, for the report of an old row.
     lately: VecDeque<(u64, &'static str)>,
@@ -74,8 +80,12 @@ fn delete(key: u16) -> Operation {
 impl World {
     pub(super) fn new(seed: u64, numbered: Numbered, caches: usize, mistake: Option<Mistake>) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
+        let letters = (0..caches).map(|_| Vec::new()).collect();
         let caches = (0..caches).map(|_| Cache::new(random.u64(1..), numbered, None, 0, mistake)).collect();
         Self {
+            letters,
+            bad_words: false,
+            taken: (0, 0),
             random,
             now: SECOND_NS,
             numbered,
@@ -142,6 +152,7 @@ impl World {
         let (now, mistake, old) = (self.now, self.mistake, &mut self.caches[at]);
         let rows = std::mem::take(&mut old.rows);
         let held = std::mem::take(&mut old.noted_rows);
+        let wanted = old.noted_wants || old.wants;
         let (noted, doubtful) = (old.noted.take().filter(|_| warm), old.doubtful_ns.map(|_| now));
         let is_warm = noted.is_some();
         *old = Cache::new(node, self.numbered, noted, now, mistake);
@@ -150,6 +161,9 @@ impl World {
         if is_warm {
             old.rows = rows;
             (old.held, old.noted_rows) = (held.clone(), held);
+            if wanted {
+                old.want_rows();
+            }
         }
     }
 
@@ -167,6 +181,9 @@ impl World {
                 self.write_row(at);
             }
             self.turn(at, faulty);
+            if self.writes_rows || self.follows_rows {
+                self.exchange_rows(at, faulty || self.bad_words);
+            }
             if busy || self.caches.len() <= BUSY_CACHES {
                 self.check(at);
                 if self.writes_rows || self.follows_rows {
@@ -208,7 +225,7 @@ impl World {
         cache.told.push((key, version));
     }
 
-    fn is_reached(&self, at: usize) -> bool {
+    pub(super) fn is_reached(&self, at: usize) -> bool {
         self.now >= self.away_until && self.now >= self.caches[at].cut_off_until
     }
 
@@ -260,6 +277,9 @@ impl World {
             (flight.name, flight.bytes)
         };
         let stored = self.stream.store(&name, &bytes, flight.behind);
+        if stored.is_ok() {
+            self.note_stored(&bytes);
+        }
         if faulty && self.chance(40) {
             return None;
         }
@@ -337,6 +357,9 @@ impl World {
     }
 
     fn deliver(&mut self, at: usize, faulty: bool) {
+        if self.now < self.caches[at].slow_until {
+            return;
+        }
         for _ in 0..self.random.usize(1..200) {
             let Some(mut next) = self.caches[at].next else { return };
             // A connection to a database loses nothing on the way.
@@ -353,10 +376,14 @@ impl World {
             let (now, cache) = (self.now, &mut self.caches[at]);
             cache.next = Some(next + u64::from(!again));
             match cache.member.hear(next, &bytes, now) {
-                Ok(Heard::Apply(operations)) => cache.apply(operations),
+                Ok(Heard::Apply(operations)) => {
+                    cache.rejoin.note(next, &operations);
+                    cache.apply(operations);
+                }
                 Ok(Heard::Nothing) => {}
                 Ok(Heard::Own { operations, again }) => {
                     cache.hear_own_rows(&operations, again);
+                    cache.rejoin.note(next, &operations);
                     if operations.is_empty() && cache.member.is_all_back() {
                         cache.outbox.forget_sent();
                     }
@@ -369,6 +396,9 @@ impl World {
     }
 
     fn send(&mut self, at: usize, faulty: bool) {
+        if self.now < self.caches[at].slow_until {
+            return;
+        }
         let (now, cache) = (self.now, &mut self.caches[at]);
         if cache.member.flight().is_none() {
             let waited = cache.outbox.len();
