@@ -1,5 +1,6 @@
 //! What happened recently: the figures over time, slow statements, invalidations, what a table holds.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +137,33 @@ fn each_second_and_each_minute_is_a_point() {
     assert_eq!(told, r#"{"longest":30.0,"sets":4}"#);
     bench.pass(400 * 16);
     assert_eq!(bench.sql("SELECT count(*) AS n FROM sqlcached_history WHERE resolution = 1"), r#"{"n":300}"#);
+}
+
+/// The history ended with the process: who looked after a crash for what was before it found nothing.
+#[test]
+fn the_history_goes_on_where_an_earlier_process_ended() {
+    let path = std::env::temp_dir().join(format!("history-of-engine-{}", std::process::id()));
+    let file =
+        File::options().read(true).write(true).create(true).truncate(true).open(&path).expect("a file");
+    std::fs::remove_file(&path).expect("the name is not needed");
+    let keep = |bench: &Bench, known| {
+        bench.engine.keep_history(file.try_clone().expect("a file"), known).expect("a history");
+    };
+    let asked = "SELECT sum(sets) AS sets, count(*) AS n, max(tables::text) AS t FROM sqlcached_history \
+                 WHERE resolution = 60";
+    let mut first = Bench::new();
+    keep(&first, false);
+    first.sql(TABLE);
+    first.set("t:1", b"x");
+    first.pass(60 * 16);
+    drop(first);
+    // An arena that is attached again has the same tables under the same numbers; another one may have others.
+    for (known, tables) in [(true, r#"{\"t\": 65536}"#), (false, "{}")] {
+        let mut later = Bench::new();
+        later.sql(TABLE);
+        keep(&later, known);
+        assert_eq!(later.sql(asked), format!(r#"{{"sets":1,"n":1,"t":"{tables}"}}"#));
+    }
 }
 
 /// A flush with a time to come was listed once, with 0 rows, and no word said later how many went.
