@@ -289,6 +289,37 @@ fn a_cache_that_was_killed_goes_on_taking() {
     quiet(&[&a, &b]);
 }
 
+/// Statements that may change any row come all the time, and the caches go on hearing each other.
+#[test]
+fn statements_that_come_all_the_time_stop_nobody() {
+    let nats = Nats::start(&[]);
+    let a = whole(&nats);
+    fill(&a, 30_000, 60);
+    let is_over = AtomicBool::new(false);
+    let b = thread::scope(|scope| {
+        let (mut client, is_over) = (a.daemon.connect(), &is_over);
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                client.change("DELETE FROM sess WHERE uid = 100");
+            }
+        });
+        let b = cold(&nats);
+        until("the rows are here", || {
+            psql(&b.place, "DELETE FROM sess WHERE uid = 200");
+            let lags = [&a, &b].map(|own| psql(&own.place, "SELECT lag_ms < 5000 FROM sqlcached_buses"));
+            assert_eq!(lags, ["t", "t"]);
+            figure(&b, "tables_wanted") == 0
+        });
+        is_over.store(true, Ordering::Relaxed);
+        b
+    });
+    println!("{} rows were read for {}", figure(&a, "rows_given"), figure(&b, "rows_taken"));
+    settle(&a, &b);
+    assert_eq!(sum(&a), sum(&b));
+    assert_eq!(count(&b), 30_000);
+    quiet(&[&a, &b]);
+}
+
 /// Alone, a cache waits for nobody.
 #[test]
 fn where_nobody_is_a_cache_goes_on_with_what_it_has() {
