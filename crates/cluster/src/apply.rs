@@ -11,7 +11,7 @@ use engine::{
 };
 use store::{Catalog, GivePlace, Replica, Table, WriteError, Writer, write_as};
 
-use crate::rejoin::{Page, Put, Standing, Tables};
+use crate::rejoin::{Page, Put, Standing, Tables, Wanted};
 
 /// See the module.
 pub(crate) struct Applier {
@@ -25,6 +25,8 @@ pub(crate) struct Applier {
     known: (u64, Vec<Arc<Table>>),
     /// How often rows had gone when it was asked last which are lacking.
     losses: u64,
+    /// The tables whose rows this applier has let go since, each once, and how often.
+    lost: (Vec<Arc<str>>, u64),
 }
 
 impl Applier {
@@ -33,7 +35,8 @@ impl Applier {
         let context = SqlThreadContext::new(engine.context());
         let (engine, bus) = (Arc::clone(engine), Arc::clone(bus));
         let (meaning, known) = ((None, false), (0, Vec::new()));
-        let mut own = Self { engine, bus, session, context, meaning, known, losses: 0 };
+        let mut own =
+            Self { engine, bus, session, context, meaning, known, losses: 0, lost: (Vec::new(), 0) };
         let catalog = own.engine.store().catalog();
         own.known = (catalog.generation, own.tables(&catalog));
         own
@@ -192,6 +195,7 @@ impl Applier {
         // Before they go: who puts in rows that were given sees that some went since, and takes them back.
         if table.replicates_rows() {
             self.bus.want(table.name());
+            self.note_loss(table.name());
         }
         // No row is spared, and no other cache hears of it.
         let _local = write_as(Writer::Local);
@@ -207,22 +211,35 @@ impl Applier {
         self.bus.update(|facts| facts.emptied += 1);
     }
 
-    /// The tables of which rows are lacking, if any went since that was asked last.
-    pub(crate) fn newly_wanted(&mut self) -> Option<Vec<TableName>> {
+    fn note_loss(&mut self, table: &str) {
+        let (tables, times) = &mut self.lost;
+        *times += 1;
+        if !tables.iter().any(|own| **own == *table) {
+            tables.push(table.into());
+        }
+    }
+
+    /// The tables of which rows are lacking, if any went since that was asked last. Those of which some went come last:
+    /// one that is emptied again and again is not to hold up the others.
+    pub(crate) fn newly_wanted(&mut self) -> Option<Vec<Wanted>> {
         if self.bus.losses() == self.losses {
             return None;
         }
         let (names, losses) = self.bus.wanted();
+        let (lost, times) = std::mem::take(&mut self.lost);
+        // Another thread lets go of all.
+        let all = losses - self.losses > times;
         self.losses = losses;
         let catalog = self.engine.store().catalog();
         let mut tables = Vec::new();
         for name in names {
             match catalog.table(&name).filter(|table| self.is_given(table)).and_then(|own| TableName::of(own))
             {
-                Some(table) => tables.push(table),
+                Some(table) => tables.push(Wanted { table, anew: all || lost.contains(&name) }),
                 None => self.bus.settle_wanted(&name, losses),
             }
         }
+        tables.sort_by_key(|wanted| wanted.anew);
         Some(tables)
     }
 

@@ -22,7 +22,7 @@ pub(crate) use take::Check;
 #[cfg(test)]
 pub(crate) use take::Settled;
 use take::Take;
-pub(crate) use take::{Out, Put};
+pub(crate) use take::{Out, Put, Wanted};
 pub(crate) use words::Word;
 use words::{Ask, Given, What};
 
@@ -94,8 +94,8 @@ impl Rejoin {
         self.take.is_idle() && self.give.is_idle()
     }
 
-    /// Rows of these tables are lacking, and of no others. What was given before is of no use.
-    pub(crate) fn want(&mut self, tables: Vec<TableName>) {
+    /// Rows of these tables are lacking, and of no others.
+    pub(crate) fn want(&mut self, tables: Vec<Wanted>) {
         self.take.want(tables);
     }
 

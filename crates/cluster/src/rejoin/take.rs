@@ -22,6 +22,14 @@ use crate::limits::{
     OFFERS_WAIT_NS, REREADS_MAX, TAKE_PAUSE_NS, WANT_PAUSE_NS, WANTS_MIN,
 };
 
+/// A table of which rows are lacking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) table: TableName,
+    /// Some went just now, so what was taken before is of no use.
+    pub(crate) anew: bool,
+}
+
 /// How a table got to have what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
@@ -173,11 +181,16 @@ impl Take {
         }
     }
 
-    /// Rows of these tables are lacking, whatever was taken before.
-    pub(super) fn want(&mut self, tables: Vec<TableName>) {
-        self.wanted = tables;
-        self.look_again();
-        self.sofar = SoFar::default();
+    /// Rows of these tables are lacking. The one that is under way goes on, unless some of its rows went.
+    pub(super) fn want(&mut self, mut tables: Vec<Wanted>) {
+        let first = self.wanted.first();
+        if let Some(at) = tables.iter().position(|own| !own.anew && Some(&own.table) == first) {
+            tables[..=at].rotate_right(1);
+        } else {
+            self.look_again();
+            self.sofar = SoFar::default();
+        }
+        self.wanted = tables.into_iter().map(|own| own.table).collect();
         let wanted = &self.wanted;
         self.begun_ns.retain(|table, _| wanted.iter().any(|own| own.name == *table));
     }
@@ -495,7 +508,7 @@ mod tests {
     /// A cache that has asked another one at this moment.
     fn asking(follower: &Follower, now_ns: u64) -> (Take, Ask) {
         let mut take = Take::new(1);
-        take.want(vec![table()]);
+        take.want(vec![Wanted { table: table(), anew: true }]);
         take.turn(follower, now_ns);
         assert_eq!(take.outs, [Out::Say(To::All, What::Wants(table()))]);
         take.outs.clear();
@@ -646,11 +659,29 @@ mod tests {
     fn what_is_lost_again_and_again_is_not_asked_for_all_the_time() {
         let follower = heard(3, 0);
         let (mut take, _) = asking(&follower, 0);
-        take.want(vec![table()]);
+        take.want(vec![Wanted { table: table(), anew: true }]);
         take.turn(&follower, TAKE_PAUSE_NS / 2);
         assert!(take.outs.is_empty());
         take.turn(&follower, TAKE_PAUSE_NS);
         assert_eq!(take.outs, [Out::Say(To::All, What::Wants(table()))]);
+    }
+
+    /// A table that is emptied again and again holds up no other one.
+    #[test]
+    fn what_another_table_loses_is_no_matter() {
+        let follower = heard(3, 0);
+        let (mut take, ask) = asking(&follower, 0);
+        let other = TableName { name: "page".into(), likeness: 1 };
+        for anew in [true, false] {
+            let other = Wanted { table: other.clone(), anew };
+            take.want(vec![other, Wanted { table: table(), anew: false }]);
+            assert_eq!(take.wanted[0], table());
+        }
+        give(&mut take, &ask, follower.seen().unwrap(), None);
+        let due = due(&mut take, &follower).unwrap();
+        take.note_put(&due, Put::Done { taken: 2, evicted: 0 }, &follower, 0);
+        assert_eq!(take.outs, [Out::Settled("sess".into(), Settled::Taken { rows: 2, giver: GIVER })]);
+        assert_eq!(take.wanted, [other]);
     }
 
     /// Several that have rows are not all asked by everybody, and one that has few is not.

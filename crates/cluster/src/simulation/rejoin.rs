@@ -13,7 +13,7 @@ use super::world::World;
 use super::{MAX_LAG_NS, Mistake, SECOND_NS, STEP_NS, seed, told};
 use crate::carrier::To;
 use crate::follow::Numbered;
-use crate::rejoin::{At, Check, Out, Page, Put, Settled, Standing, Tables, Word};
+use crate::rejoin::{At, Check, Out, Page, Put, Settled, Standing, Tables, Wanted, Word};
 
 /// Rows that are given at once: few, so that much happens in between.
 const PAGE_ROWS: usize = 3;
@@ -83,7 +83,7 @@ impl Cache {
     /// It lacks rows from now on.
     pub(super) fn want_rows(&mut self) {
         self.wants = true;
-        self.rejoin.want(vec![table()]);
+        self.rejoin.want(vec![Wanted { table: table(), anew: true }]);
     }
 
     fn split(&mut self, now_ns: u64) -> (&mut crate::rejoin::Rejoin, At<'_>, Held<'_>) {
