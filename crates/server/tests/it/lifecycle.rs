@@ -97,8 +97,8 @@ fn sockets_outlive_the_server_where_somebody_keeps_them() {
     let kept = Handover::new(third.take_opened());
     let refused = Server::start(&config, Arc::clone(&engine), Arc::default(), Some(&kept));
     assert!(matches!(refused, Err(StartError::Listen(server::ListenError::InUse(_)))), "{refused:?}");
-    drop(foreign);
-    let _server = started(&config, &kept);
+    drop((foreign, kept));
+    let _server = started(&config, &Handover::default());
     Client { stream: UnixStream::connect(&path).unwrap() }.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
 }
 

@@ -694,22 +694,30 @@ fn a_row_that_was_read_for_update_is_not_written_over() {
     ];
     for (read, write) in reads.iter().flat_map(|read| writes.iter().map(move |write| (read, write))) {
         let (mut db, mut other) = table();
-        db.run(&format!("BEGIN; {read}"));
+        db.run("BEGIN");
+        db.query(read);
         other.execute("UPDATE t SET g = g + 100 WHERE id = 1").unwrap();
         db.run(write);
         assert_eq!(db.state("COMMIT"), "40001", "{read}; {write}");
         assert_eq!(other.query("SELECT g FROM t WHERE id = 1"), "110", "{read}; {write}");
         // Nobody has changed what it read now, or it writes another row than those.
-        db.run(&format!("BEGIN; {read}; {write}; COMMIT"));
-        db.run(&format!("BEGIN; {read}"));
+        db.run("BEGIN");
+        db.query(read);
+        db.run(write);
+        db.run("COMMIT");
+        db.run("BEGIN");
+        db.query(read);
         other.execute("UPDATE t SET g = g + 100 WHERE id = 3").unwrap();
-        db.run("UPDATE t SET name = 'bb' WHERE id = 2; COMMIT");
+        db.run("UPDATE t SET name = 'bb' WHERE id = 2");
+        db.run("COMMIT");
     }
     // Who only reads, and who writes in one statement, has nothing to lose.
     let (mut db, mut other) = table();
-    db.run("BEGIN; SELECT g FROM t WHERE id = 1");
+    db.run("BEGIN");
+    db.query("SELECT g FROM t WHERE id = 1");
     other.execute("UPDATE t SET g = g + 100 WHERE id = 1").unwrap();
-    db.run("UPDATE t SET g = g + 1 WHERE id = 1; COMMIT");
+    db.run("UPDATE t SET g = g + 1 WHERE id = 1");
+    db.run("COMMIT");
     assert_eq!(other.query("SELECT g FROM t WHERE id = 1"), "111");
 }
 
@@ -718,8 +726,10 @@ fn rows_that_are_read_for_update_are_limited() {
     let (mut db, _) = table();
     let most = store::CHOSEN_ROWS_MAX;
     db.run(&format!("INSERT INTO t SELECT n, n, 'n' || n FROM generate_series(1000, {}) n", 1000 + most));
-    db.run(&format!("BEGIN; SELECT count(*) FROM t WHERE id >= 1000 AND id < {} FOR UPDATE", 900 + most));
-    db.run("ROLLBACK; BEGIN");
+    db.run("BEGIN");
+    db.query(&format!("SELECT g FROM t WHERE id >= 1000 AND id < {} FOR UPDATE", 900 + most));
+    db.run("ROLLBACK");
+    db.run("BEGIN");
     assert_eq!(db.state("SELECT g FROM t FOR UPDATE"), "54000");
     assert_eq!(db.state("SELECT 1"), "25P02");
 }
