@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Shop;
 use super::talk::Talk;
 use crate::console::shows;
+use crate::drivers::place::Place;
 use crate::sources::{asked, psql, until};
 
 /// How often a statement comes so that its answer is certainly kept, if it ever is.
@@ -273,6 +274,38 @@ fn own_writes_are_seen_at_once() {
         own.must(&format!("UPDATE ware SET name = 'n{number}' WHERE id = 1"));
         let expected = format!("{:02x?}", format!("n{number}").as_bytes());
         assert_eq!(own.prepared(read, 1).unwrap(), [expected]);
+        filler.prepared(read, 1).unwrap();
+    }
+    assert!(shop.count("hits", read) > 0);
+}
+
+/// Before, each took the other's marks in the log for its own: a session on the second did not see what it had written.
+#[test]
+fn two_servers_of_one_database_do_not_disturb_each_other() {
+    let shop = Shop::cached(WARES);
+    psql(
+        &shop.daemon.place,
+        &format!(
+            "CREATE SERVER other FOREIGN DATA WRAPPER postgres OPTIONS (host '127.0.0.1', port '{}', dbname 'shop',
+                 publication 'cache', cache 'auto');
+             CREATE USER MAPPING FOR PUBLIC SERVER other OPTIONS (user 'postgres')",
+            shop.direct.port
+        ),
+    );
+    let other = Place { database: "other", ..shop.through.clone() };
+    psql(&other, "SELECT 1");
+    until("both streams follow", || {
+        psql(&shop.daemon.place, "SELECT count(*) FROM sqlcached_sources WHERE state = 'streaming'") == "2"
+    });
+    let (first, mut second, mut filler) =
+        (Talk::with(&shop.through), Talk::with(&other), Talk::with(&other));
+    (0..200).for_each(|number| drop(first.must(&format!("UPDATE ware SET ratio = {number} WHERE id = 2"))));
+    let read = "SELECT name FROM ware WHERE id = $1::int";
+    for number in 0..200 {
+        filler.prepared(read, 1).unwrap();
+        second.must(&format!("UPDATE ware SET name = 'n{number}' WHERE id = 1"));
+        let expected = format!("{:02x?}", format!("n{number}").as_bytes());
+        assert_eq!(second.prepared(read, 1).unwrap(), [expected]);
         filler.prepared(read, 1).unwrap();
     }
     assert!(shop.count("hits", read) > 0);

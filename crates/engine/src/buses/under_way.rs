@@ -81,10 +81,13 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use store::{Ends, Replica};
 
     use super::super::operation::{KeyChange, TableName};
     use super::super::outbox::Outbox;
+    use super::super::receipt::Receipt;
     use super::*;
     use crate::Value;
     use crate::limits::{ACKNOWLEDGE_NS, OUTBOX_ROW_BYTES_MAX, OUTBOX_ROWS_MAX, ROW_BYTES_MAX};
@@ -148,6 +151,36 @@ mod tests {
         let parcel = outbox.take(1_000, ACKNOWLEDGE_NS).unwrap();
         assert_eq!(parcel, [change("a", KeyChange::Withdraw), row("b", 1)]);
         assert!(outbox.is_under_way("sess", Some(b"a")), "until that is back");
+    }
+
+    /// Who waits for a row that was withdrawn must not hear that others have it, and who waits beside it must.
+    #[test]
+    fn who_waits_for_a_withdrawn_row_hears_so() {
+        let outbox = Outbox::of("bus");
+        let wait_since = |since_ns: u64, now_ns: u64| {
+            let receipt = Arc::new(Receipt::new(1));
+            outbox.push_behind(Vec::new(), Some(Arc::clone(&receipt)), since_ns, now_ns);
+            receipt
+        };
+        outbox.push_row(row("late", 1), 0);
+        outbox.push_row(row("long", 1), 5);
+        // A statement that takes long: its first row is withdrawn before it ends.
+        let soon = ACKNOWLEDGE_NS;
+        outbox.push_row(row("fresh", 1), soon);
+        let fresh = wait_since(soon, soon);
+        let parcel = outbox.take(10_000, soon + 5).unwrap();
+        let withdrawn = |key| change(key, KeyChange::Withdraw);
+        assert_eq!(parcel, [withdrawn("late"), withdrawn("long"), row("fresh", 1)]);
+        assert!(!outbox.withdraws(soon + 6), "nothing else is late");
+        outbox.push_row(row("end", 1), soon + 7);
+        let long = wait_since(5, soon + 8);
+        outbox.note_delivered();
+        assert!(fresh.is_over() && fresh.result().is_ok() && !long.is_over());
+        assert_eq!(outbox.take(10_000, soon + 9).unwrap(), [row("end", 1)]);
+        // The next try comes too late for it, too.
+        assert!(outbox.withdraws(2 * soon + 7) && !outbox.withdraws(2 * soon + 8));
+        outbox.note_delivered();
+        assert!(long.result().unwrap_err().message.contains("\"bus\""));
     }
 
     /// Who only waits for what was put in before is nothing that is owed.
