@@ -58,6 +58,8 @@ pub enum Fault {
     Unfinished,
     /// A literal is not closed, or has an escape that stands for no character.
     Literal,
+    /// Two texts stand side by side: SQLite would take the second for the name of a column.
+    Texts,
     /// Another statement begins at the place.
     Another,
     /// It nests too deep to be read.
@@ -69,7 +71,7 @@ pub enum Fault {
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.fault {
-            Fault::Unexpected => "unexpected text",
+            Fault::Unexpected | Fault::Texts => "unexpected text",
             Fault::Unfinished => "syntax error at end of input",
             Fault::Literal => "a literal is not closed or has an unknown escape",
             Fault::Another => "another statement begins",
@@ -90,10 +92,12 @@ impl SyntaxError {
         let token = tokens.iter().find(|token| token.start >= self.place);
         match (self.fault, token) {
             (Fault::Unexpected, Some(token)) => SqlError::syntax(sql, token),
-            (Fault::Unexpected | Fault::Unfinished, _) => {
+            (Fault::Texts, Some(token)) => SqlError::syntax(sql, token)
+                .with_hint("a text goes on only behind a line break; || joins two texts"),
+            (Fault::Unexpected | Fault::Unfinished | Fault::Texts, _) => {
                 SqlError::new(state::SYNTAX, "syntax error at end of input").at(sql, sql.len())
             }
-            (Fault::Literal, Some(Token { kind: Kind::Foreign, .. })) => {
+            (Fault::Literal, Some(Token { kind: Kind::Foreign, text, .. })) if !text.starts_with('\'') => {
                 error("22025", "the text has an escape without a character")
             }
             (Fault::Literal, _) => error(state::SYNTAX, "a literal is not closed"),
@@ -172,6 +176,9 @@ pub(crate) fn spelled_in(
         if patience::step() {
             return Err(SyntaxError { place: token.start, fault: Fault::Stopped });
         }
+        if follows_text(tokens, at) {
+            return Err(SyntaxError { place: token.start, fault: Fault::Texts });
+        }
         let unknown = passed_over(tokens, at);
         if reads_table(tokens, at) {
             // The parser's own `TABLE` takes what stands behind the name, too.
@@ -189,6 +196,12 @@ pub(crate) fn spelled_in(
         at += unknown.max(1);
     }
     Ok(spelled)
+}
+
+/// Whether a text stands right behind another one.
+fn follows_text(tokens: &[Token<'_>], at: usize) -> bool {
+    let is_text = |token: &Token<'_>| matches!(token.kind, Kind::Text | Kind::Foreign);
+    is_text(&tokens[at]) && at.checked_sub(1).is_some_and(|before| is_text(&tokens[before]))
 }
 
 /// A word of the grammar that stands where an operand begins is the name of a column there: PostgreSQL takes these as

@@ -11,7 +11,7 @@ pub enum Kind {
     Quoted,
     /// A plain text literal.
     Text,
-    /// `E'..'`, `U&'..'` or `$$..$$`: a text that SQLite spells otherwise.
+    /// `E'..'`, `U&'..'` or `$$..$$`, or a text that goes on behind a line break: SQLite spells it otherwise.
     Foreign,
     /// `x'..'`
     Blob,
@@ -130,9 +130,16 @@ fn one(sql: &str, start: usize, before: Option<&Token<'_>>, apart: bool) -> (Kin
     let rest = &sql.as_bytes()[start..];
     let next = rest.get(1).copied().unwrap_or(0);
     match rest[0] {
-        b'\'' => (Kind::Text, quoted(rest, b'\'')),
-        b'e' | b'E' if next == b'\'' => (Kind::Foreign, 1 + escaped(&rest[1..])),
-        b'u' | b'U' if rest[1..].starts_with(b"&'") => (Kind::Foreign, 2 + quoted(&rest[2..], b'\'')),
+        b'\'' => {
+            let first = quoted(rest, b'\'');
+            let all = continued(rest, first, |part| quoted(part, b'\''));
+            (if all > first { Kind::Foreign } else { Kind::Text }, all)
+        }
+        b'e' | b'E' if next == b'\'' => (Kind::Foreign, continued(rest, 1 + escaped(&rest[1..]), escaped)),
+        b'u' | b'U' if rest[1..].starts_with(b"&'") => {
+            let first = 2 + quoted(&rest[2..], b'\'');
+            (Kind::Foreign, continued(rest, first, |part| quoted(part, b'\'')))
+        }
         b'x' | b'X' if next == b'\'' => (Kind::Blob, 1 + quoted(&rest[1..], b'\'')),
         quote @ (b'"' | b'`') => (Kind::Quoted, quoted(rest, quote)),
         b'[' if !subscripts(before, apart) => {
@@ -337,19 +344,65 @@ fn escaped(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
+/// Where a literal ends that goes on in quotes behind a line break, with nothing but blanks and comments between, once
+/// or more often. `end`: where its first part does; `length`: that of a part.
+fn continued(bytes: &[u8], end: usize, length: impl Fn(&[u8]) -> usize) -> usize {
+    let mut end = end;
+    while let Some(next) = next_part(bytes, end) {
+        end = next + length(&bytes[next..]);
+    }
+    end
+}
+
+/// Where the part begins that continues a literal which ended before `end`.
+fn next_part(bytes: &[u8], end: usize) -> Option<usize> {
+    let (mut at, mut broken) = (end, false);
+    loop {
+        match bytes.get(at)? {
+            b'\n' | b'\r' => (at, broken) = (at + 1, true),
+            b' ' | b'\t' | b'\x0c' => at += 1,
+            b'-' if bytes.get(at + 1) == Some(&b'-') => {
+                at += memchr::memchr2(b'\n', b'\r', &bytes[at..])?;
+            }
+            b'\'' if broken => return Some(at),
+            _ => return None,
+        }
+    }
+}
+
 /// The text that a literal stands for; `None` for a malformed one.
 pub fn text_of(token: &Token<'_>) -> Option<String> {
     let text = token.text;
+    let plain = |part: &str| Some(part.replace("''", "'"));
     match text.as_bytes().first()? {
-        b'\'' => Some(text.strip_prefix('\'')?.strip_suffix('\'')?.replace("''", "'")),
-        b'e' | b'E' => unescaped(text.get(2..)?.strip_suffix('\'')?),
-        b'u' | b'U' => unicode(&text.get(3..)?.strip_suffix('\'')?.replace("''", "'")),
+        b'\'' => of_parts(text, 0, |part| quoted(part, b'\''), plain),
+        b'e' | b'E' => of_parts(text, 1, escaped, unescaped),
+        b'u' | b'U' => {
+            of_parts(text, 2, |part| quoted(part, b'\''), |part| unicode(&part.replace("''", "'")))
+        }
         b'$' => {
             let tag = text[1..].find('$')? + 2;
             Some(text.get(tag..text.len().checked_sub(tag)?)?.to_owned())
         }
         _ => None,
     }
+}
+
+/// The text of all parts of a literal, of which the first has its quote at a place. `length`: that of a part with its
+/// quotes; `meaning`: what is within them.
+fn of_parts(
+    text: &str,
+    quote: usize,
+    length: impl Fn(&[u8]) -> usize,
+    meaning: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let (mut whole, mut next) = (String::new(), Some(quote));
+    while let Some(start) = next {
+        let end = start + length(&text.as_bytes()[start..]);
+        whole.push_str(&meaning(text.get(start + 1..end)?.strip_suffix('\'')?)?);
+        next = next_part(text.as_bytes(), end);
+    }
+    Some(whole)
 }
 
 /// The body of `E'..'`.
@@ -471,9 +524,21 @@ mod tests {
             ("$q$a$$b$q$", Some("a$$b")),
             ("E'\\0'", None),
             ("U&'\\zzzz'", None),
+            ("'foo'\n'bar'", Some("foobar")),
+            ("'it''s' -- why\r\n\t-- so\n 'x'\n''", Some("it'sx")),
+            ("E'a\\n'\n'b\\t'", Some("a\nb\t")),
+            ("U&'\\0061'\n'\\0062'", Some("ab")),
+            ("'foo'\n'bar", None),
         ] {
-            let token = tokens(literal)[0];
-            assert_eq!(text_of(&token).as_deref(), text, "{literal}");
+            let all = tokens(literal);
+            assert_eq!(all.len(), 1, "{literal}");
+            assert_eq!(text_of(&all[0]).as_deref(), text, "{literal}");
+        }
+        for apart in
+            ["'a' 'b'", "'a' -- b\n, 'c'", "'a'\n\"b\"", "$$a$$\n'b'", "'a'\n/* c */'b'", "'a' -- 'b'"]
+        {
+            assert!(tokens(apart)[0].text.ends_with(['a', '\'', '$']), "{apart}");
+            assert_eq!(text_of(&tokens(apart)[0]).as_deref(), Some("a"), "{apart}");
         }
     }
 

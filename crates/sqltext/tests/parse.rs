@@ -125,6 +125,7 @@ fn places_are_those_of_the_text() {
         ("SELECT 1; SELECT 2", Fault::Another, "SELECT 2"),
         ("SELECT 1 1", Fault::Unexpected, "1"),
         ("SELECT 'open", Fault::Literal, "'open"),
+        ("SELECT 'a' 'b'", Fault::Texts, "'b'"),
         ("SELECT E'\\0'", Fault::Literal, "E'\\0'"),
         (
             "INSERT INTO t VALUES (1,, 2) ON CONFLICT DO NOTHING",
