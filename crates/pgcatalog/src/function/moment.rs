@@ -243,12 +243,13 @@ impl Moment {
         }
     }
 
-    /// A moment of that clock.
-    fn write_local(local: i64, shape: SqlType) -> Result<Value, SqlError> {
-        match (shape, zone::current()) {
-            (Timestamptz, Some(zone)) => Self::write(zone.to_utc(local), shape),
-            _ => Self::write(local, shape),
-        }
+    /// The first moment of the session's day.
+    fn today(now: Now, shape: SqlType) -> Self {
+        let zone = zone::current();
+        let local = now.us + zone.map_or(0, |zone| zone.ahead(now.us));
+        let midnight = local - local.rem_euclid(DAY_US);
+        let zoned = zone.filter(|_| shape == Timestamptz);
+        Self { us: zoned.map_or(midnight, |zone| zone.to_utc(midnight)), shape }
     }
 
     /// With the time of day even where it was a date.
@@ -393,14 +394,20 @@ fn times(values: &[Value], divided: bool) -> Result<Value, SqlError> {
     Ok(Value::Text(if divided { span.divided(by) } else { span.times(by) }.write()))
 }
 
+/// Which moment is the later one says the clock of UTC, and how many months, days and hours lie between them that of
+/// the session.
 fn age(now: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let later = text(values, 0)?;
+    let first = Moment::read(&text(values, 0)?)?;
     let (later, earlier) = if values.len() > 1 {
-        (Moment::read(&later)?.us, Moment::read(&text(values, 1)?)?.us)
+        (first, Moment::read(&text(values, 1)?)?)
     } else {
-        (now.us - now.us.rem_euclid(DAY_US), Moment::read(&later)?.us)
+        (Moment::today(now, first.shape), first)
     };
-    let span = if later < earlier { between(earlier, later).negated() } else { between(later, earlier) };
+    let span = if later.us < earlier.us {
+        between(earlier.local(), later.local()).negated()
+    } else {
+        between(later.local(), earlier.local())
+    };
     Ok(Value::Text(span.write()))
 }
 
@@ -521,8 +528,15 @@ fn date_trunc(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         return date_trunc_at(&field, &of, &text(values, 2)?);
     }
     let at = Moment::read(&of)?;
-    // Of a date PostgreSQL makes a moment with a zone.
-    Moment::write_local(cut(&field, at.local())?, if at.shape == Date { Timestamptz } else { at.shape })
+    match at.shape {
+        Timestamp => Moment::write(cut(&field, at.us)?, Timestamp),
+        // Of a date PostgreSQL makes a moment with a zone.
+        Date => {
+            let us = zone::current().map_or(at.us, |zone| zone.to_utc(at.us));
+            Moment::write(cut_zoned(&field, us, zone::current())?, Timestamptz)
+        }
+        shape => Moment::write(cut_zoned(&field, at.us, zone::current())?, shape),
+    }
 }
 
 /// A moment cut down by the clock of a zone.
@@ -533,8 +547,18 @@ fn date_trunc_at(field: &str, of: &str, zone: &str) -> Result<Value, SqlError> {
         (Date | Timestamp, Some(session)) => session.to_utc(at.us),
         _ => at.us,
     };
-    let cut = cut(field, us + zone.map_or(0, |zone| zone.ahead(us)))?;
-    Moment::write(zone.map_or(cut, |zone| zone.to_utc(cut)), Timestamptz)
+    Moment::write(cut_zoned(field, us, zone)?, Timestamptz)
+}
+
+/// Parts of a day, which are cut down with the offset that the moment has: an hour of the clock may be there twice.
+const PARTS_OF_DAYS: &[&str] = &["microseconds", "milliseconds", "second", "minute", "hour"];
+
+/// A moment of UTC cut down by the clock of a zone.
+fn cut_zoned(field: &str, us: i64, zone: Option<zone::Zone>) -> Result<i64, SqlError> {
+    let Some(zone) = zone else { return cut(field, us) };
+    let ahead = zone.ahead(us);
+    let local = cut(field, us + ahead)?;
+    Ok(if PARTS_OF_DAYS.contains(&field) { local - ahead } else { zone.to_utc(local) })
 }
 
 /// What a clock shows, down to a field.
