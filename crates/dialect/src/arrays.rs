@@ -8,6 +8,7 @@ use store::definition::SqlType;
 use crate::lowered::Node;
 
 use super::binding::Binding;
+use super::calls::Argument;
 use super::equals::{collated_as, has_spellings};
 use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call, served_call};
@@ -246,6 +247,42 @@ impl<'a> Translator<'a, '_> {
         let out =
             query.wrapped("(WITH elements(value) AS ", " SELECT json_group_array(value) FROM elements)");
         Ok(out.of_type(ty).labelled("array"))
+    }
+
+    /// `json_object(keys)` or `json_object(keys, values)`, which are arrays of texts; `None`: they are keys and values
+    /// themselves, as SQLite has it.
+    pub(super) fn object_of_arrays(&mut self, name: &str, list: &[Argument<'_>]) -> Step<Option<Out<'a>>> {
+        if !matches!(name, "json_object" | "jsonb_object") || !(1..=2).contains(&list.len()) {
+            return Ok(None);
+        }
+        self.sign("(")?;
+        let mut parts = Vec::with_capacity(list.len());
+        for (at, argument) in list.iter().enumerate() {
+            if at > 0 {
+                self.sign(",")?;
+            }
+            let Argument::Value(value) = argument else { return Ok(None) };
+            parts.push(self.expression(value)?);
+        }
+        self.sign(")")?;
+        let is_array = |part: &Out<'_>| match &*part.form {
+            Form::Literal(text) => part.ty.is_none() && text.trim_start().starts_with('{'),
+            _ => part.ty.is_some_and(SqlType::is_array),
+        };
+        if !parts.first().is_some_and(is_array) {
+            return Ok(None);
+        }
+        let strange =
+            |part: &Out<'_>| part.ty.is_some_and(|ty| !ty.is_array() || !types::is_text(ty.scalar()));
+        if parts.iter().any(strange) {
+            return Err(self.no_function(name, &parts));
+        }
+        let mut out = Out::joined(parts, ",").wrapped("json_object_of(", ")");
+        if name == "jsonb_object" {
+            out = out.wrapped("cast_jsonb(", ")");
+        }
+        let ty = if name == "jsonb_object" { SqlType::Jsonb } else { SqlType::Json };
+        Ok(Some(out.typed(ty).labelled(name)))
     }
 
     /// `ARRAY[a, b]`

@@ -55,6 +55,34 @@ const OF_PATHS: &str = "jsonb_path_";
 /// Functions whose arguments are of one type, which is what they return.
 const AGREEING: &[&str] = &["coalesce", "greatest", "least", "nullif", "ifnull"];
 
+/// Functions that take numbers only, where SQLite's of the same name take a text for one.
+const OF_NUMBERS: &[&str] = &[
+    "abs",
+    "avg",
+    "cbrt",
+    "ceil",
+    "ceiling",
+    "degrees",
+    "exp",
+    "floor",
+    "ln",
+    "log",
+    "mod",
+    "power",
+    "radians",
+    "round",
+    "sign",
+    "sqrt",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "sum",
+    "trunc",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
+
 impl<'a> Translator<'a, '_> {
     /// A call with all that stands behind it.
     pub(super) fn function(&mut self, function: &Function) -> Step<Out<'a>> {
@@ -84,6 +112,13 @@ impl<'a> Translator<'a, '_> {
         let arguments = list.args.iter().map(argument_of).collect::<Option<Vec<_>>>().ok_or(Stop::Unknown)?;
         if let Some(value) = self.spread_call(token, &name, &arguments)? {
             return Ok(value);
+        }
+        let begin = self.at;
+        if parts.is_empty() && token.kind == Kind::Word && ends_with_arguments(function) {
+            if let Some(object) = self.object_of_arrays(&name.to_ascii_lowercase(), &arguments)? {
+                return Ok(object);
+            }
+            self.at = begin;
         }
         self.call(out, &name, token, &arguments, Some((list, function)))
     }
@@ -394,11 +429,8 @@ impl<'a> Translator<'a, '_> {
             }
             return Ok(());
         }
-        let zoned = parts.iter().any(|part| part.ty == Some(SqlType::Timestamptz));
-        if name == "age" && zoned {
-            for part in parts.iter_mut() {
-                *part = moments::of_calendar(std::mem::take(part));
-            }
+        if name == "age" {
+            self.agree_on_moment(parts)?;
         }
         // PostgreSQL takes a parameter for a pattern, unless it is declared as a number.
         if name == "substring"
@@ -422,8 +454,27 @@ impl<'a> Translator<'a, '_> {
             let spans = part.ty == Some(SqlType::Interval) && function::takes_spans(name);
             ty.is_number() && part.ty.is_some_and(types::is_no_number) && !spans
         };
-        if parts.iter().zip(function::argument_types(name)).any(strange) {
+        let is_text = |part: &Out<'a>| part.ty.is_some_and(types::is_text);
+        let numbers = if OF_NUMBERS.contains(&name) { parts.len() } else { 0 };
+        if parts.iter().zip(function::argument_types(name)).any(strange)
+            || (!self.is_kept() && parts[..numbers].iter().any(is_text))
+        {
             return Err(self.no_function(name, parts));
+        }
+        Ok(())
+    }
+
+    /// Two moments of which one says how the other is meant that has no type: without a zone only beside such a one.
+    fn agree_on_moment(&mut self, parts: &mut [Out<'a>]) -> Step<()> {
+        let has = |parts: &[Out<'a>], ty| parts.iter().any(|part| part.ty == Some(ty));
+        let local = has(parts, SqlType::Timestamp) && !has(parts, SqlType::Timestamptz);
+        for part in parts.iter_mut().filter(|part| part.ty.is_none()) {
+            self.suggest(part, if local { SqlType::Timestamp } else { SqlType::Timestamptz })?;
+        }
+        if has(parts, SqlType::Timestamptz) {
+            for part in parts {
+                *part = moments::of_calendar(std::mem::take(part));
+            }
         }
         Ok(())
     }
@@ -651,6 +702,9 @@ pub(super) fn argument_of(argument: &FunctionArg) -> Option<Argument<'_>> {
 
 /// What PostgreSQL calls a column of it.
 fn label_of(function: &str) -> &str {
+    if function == "trim" {
+        return "btrim";
+    }
     function
         .strip_suffix("_path")
         .filter(|name| matches!(*name, "jsonb_set" | "jsonb_insert"))

@@ -184,12 +184,7 @@ impl<'a> Translator<'a, '_> {
     /// `out::type`
     pub(super) fn cast(&mut self, out: Out<'a>, to: &TypeName) -> Step<Out<'a>> {
         let ty = to.ty;
-        let label = match &*out.form {
-            Form::Computed | Form::List(_) | Form::Query { .. } if !out.named_by_cast => {
-                out.label.clone().filter(|label| label != "?column?")
-            }
-            _ => None,
-        };
+        let label = out.label.clone().filter(|label| label != "?column?" && !out.named_by_cast);
         let named_by_cast = label.is_none();
         let own = self.names.enum_of(ty).map(|own| own.own_name().to_owned());
         let label = label.or(own).unwrap_or_else(|| ty.name().trim_matches('"').to_owned());

@@ -13,6 +13,7 @@ use store::definition::{NUMERIC_COLLATION, SqlType};
 use super::binding::Binding;
 use super::equals::keyed;
 use super::out::{Form, Out, call, served_call};
+use super::types::Told;
 use super::{Step, Stop, Translator, go_on, indexes, moments, numeric, structures, types};
 use crate::lowered::{Node, Operator};
 use pgcatalog::function::like::{self, LikeStyle};
@@ -181,6 +182,7 @@ impl<'a> Translator<'a, '_> {
                 let mut sides = [structures::as_value(left), structures::as_value(right)];
                 for side in &mut sides {
                     self.suggest(side, SqlType::Bool)?;
+                    self.check_truth(side, operator)?;
                 }
                 Ok(self.infixed(sides, operator).typed(SqlType::Bool))
             }
@@ -391,6 +393,10 @@ impl<'a> Translator<'a, '_> {
             "#>" => call("jsonb_extract_path_list", [structures::with_last_keys(left), right])
                 .typed(SqlType::Jsonb)
                 .labelled("?column?"),
+            "#>>" if ours == Some(SqlType::Jsonb) => {
+                let value = call("jsonb_extract_path_list", [left, right]);
+                call("jsonb_value_text", [value]).typed(SqlType::Text).labelled("?column?")
+            }
             "#>>" => call("jsonb_extract_path_list_text", [structures::with_last_keys(left), right])
                 .typed(SqlType::Text)
                 .labelled("?column?"),
@@ -480,7 +486,11 @@ impl<'a> Translator<'a, '_> {
             }
             return self.moments(sides, sign);
         }
-        if [&left, &right].iter().any(|side| side.ty.is_some_and(types::is_no_number)) {
+        let text_beside = |text: &Out<'_>, other: &Out<'_>| {
+            text.ty.is_some_and(types::is_text) && (other.ty.is_some() || Told::of(other).is_open())
+        };
+        let texts = !self.is_kept() && (text_beside(&left, &right) || text_beside(&right, &left));
+        if texts || [&left, &right].iter().any(|side| side.ty.is_some_and(types::is_no_number)) {
             return Err(self.no_operator(&left, operator, &right));
         }
         if let Some(ty) = left.ty {

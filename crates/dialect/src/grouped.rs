@@ -2,12 +2,12 @@
 
 use pgcatalog::function::{self, ONLY_ROW};
 use sqltext::ast::{
-    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByExpr,
-    Select, SelectItem, Value, WindowType,
+    CaseWhen, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    OrderByExpr, Select, SelectItem, Value, WindowType,
 };
 use sqltext::error::state;
 use sqltext::literals::bare;
-use sqltext::token::{Kind, tokens, unquoted};
+use sqltext::token::{Kind, Token, tokens, unquoted};
 
 use super::calls::renamed;
 use super::names::Found;
@@ -85,12 +85,99 @@ impl Translator<'_, '_> {
         order: &[OrderByExpr],
         outputs: &[Output<'_>],
     ) -> Step<()> {
+        if matches!(select.distinct, Some(Distinct::Distinct)) && !self.is_kept() {
+            self.check_distinct(select, order, outputs)?;
+        }
         // An aggregate may stand there alone.
         let is_column = |term: &OrderByExpr| {
             matches!(bare(&term.expr), Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_))
         };
         if self.grouped || !order.iter().all(is_column) {
             self.check_grouped(select, order, outputs, self.at)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses an order by what is no column of a `SELECT DISTINCT`: several rows that are one there may differ in it.
+    fn check_distinct(&self, select: &Select, order: &[OrderByExpr], outputs: &[Output<'_>]) -> Step<()> {
+        let has_star = select
+            .projection
+            .iter()
+            .any(|item| !matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }));
+        let scope = self.scopes.innermost();
+        let joins = scope.is_some_and(|scope| scope.merged);
+        let unknown = has_star
+            && scope.is_none_or(|scope| {
+                joins || scope.relations.iter().any(|relation| self.columns_in(relation).is_none())
+            });
+        let is_listed = |term: &&OrderByExpr| {
+            let mut term = bare(&term.expr);
+            while let Expr::Collate { expr, .. } = term {
+                term = bare(expr);
+            }
+            let name = match term {
+                Expr::Value(_) => return true,
+                Expr::Identifier(name) => Some(name),
+                Expr::CompoundIdentifier(parts) if has_star || joins => parts.last(),
+                _ => None,
+            };
+            let is_called = |name: &str| outputs.iter().any(|output| output.is_called(name));
+            name.is_some_and(|name| is_called(&name.value) || unknown)
+                || select.projection.iter().any(|item| match item {
+                    SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                        self.is_same(bare(expr), term)
+                    }
+                    _ => false,
+                })
+        };
+        if order.iter().all(|term| is_listed(&term)) {
+            return Ok(());
+        }
+        let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+        Err(self.error_at(self.peek(), "42P10", message))
+    }
+
+    /// Refuses aggregates and windows in the `RETURNING` that is next: it is computed of one row.
+    pub(super) fn check_returning(&self) -> Step<()> {
+        let rest = self.tokens.get(self.at..).unwrap_or_default();
+        // Whether a query stands in the parentheses that are open.
+        let mut within = Vec::new();
+        for (at, token) in rest.iter().enumerate() {
+            let next = rest.get(at + 1);
+            if token.is_sign("(") {
+                let queries = within.last() == Some(&true);
+                within.push(
+                    queries || next.is_some_and(|next| next.is_any(&["SELECT", "WITH", "VALUES", "TABLE"])),
+                );
+            } else if token.is_sign(")") {
+                if within.pop().is_none() {
+                    return Ok(());
+                }
+            } else if within.last() != Some(&true) && next.is_some_and(|next| next.is_sign("(")) {
+                let name = unquoted(token.text).to_ascii_lowercase();
+                let call = &rest[at + 1..];
+                let (commas, end) = extent(call);
+                let is_called = matches!(token.kind, Kind::Word | Kind::Quoted)
+                    && !at.checked_sub(1).is_some_and(|before| rest[before].is_sign("."));
+                // `max(a, b)` is none.
+                let several = commas > 0 && matches!(name.as_str(), "max" | "min");
+                let kind = if is_called && !several { function::kind(renamed(&name)) } else { "f" };
+                let mut behind = call.get(end..).unwrap_or_default();
+                if let [word, open, ..] = behind
+                    && word.is("FILTER")
+                    && open.is_sign("(")
+                {
+                    behind = behind.get(1 + extent(&behind[1..]).1..).unwrap_or_default();
+                }
+                if is_called && behind.first().is_some_and(|word| word.is("OVER")) {
+                    let message = "window functions are not allowed in RETURNING";
+                    return Err(self.error_at(Some(*token), "42P20", message));
+                }
+                if kind == "a" {
+                    let message = "aggregate functions are not allowed in RETURNING";
+                    return Err(self.error_at(Some(*token), state::GROUPING, message));
+                }
+            }
         }
         Ok(())
     }
@@ -290,6 +377,20 @@ impl Translator<'_, '_> {
         }
         words
     }
+}
+
+/// How many commas stand in the parentheses that are next, and not deeper, and where they end.
+fn extent(tokens: &[Token<'_>]) -> (usize, usize) {
+    let (mut depth, mut commas) = (0_usize, 0);
+    for (at, token) in tokens.iter().enumerate() {
+        commas += usize::from(depth == 1 && token.is_sign(","));
+        depth += usize::from(token.is_sign("("));
+        depth = depth.saturating_sub(usize::from(token.is_sign(")")));
+        if depth == 0 {
+            return (commas, at + 1);
+        }
+    }
+    (commas, tokens.len())
 }
 
 fn expr_of(argument: &FunctionArg) -> Option<&Expr> {

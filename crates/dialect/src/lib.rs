@@ -277,6 +277,9 @@ struct Translator<'a, 'n> {
     distinct_keys: usize,
     /// The columns of the last `SELECT`, as names behind its `ORDER BY` may mean them.
     outputs: Vec<Output<'a>>,
+    /// The names in lower case that the list of a `SELECT` gave its columns, while its `WHERE` is under way: SQLite
+    /// would know them there.
+    given: Vec<String>,
     /// What its list makes rows of, while the list of a `SELECT` is under way.
     spread: Option<rows::Spread<'a>>,
     /// One call of the list at most gives rows.
@@ -472,6 +475,9 @@ fn tree_of(sql: &str) -> Result<Option<Tree<'_>>, SqlError> {
     match sqltext::parse(sql) {
         Ok(tree) => Ok(Some(tree)),
         Err(SyntaxError { fault: Fault::Stopped, .. }) => Err(SqlError::stopped()),
+        Err(error @ SyntaxError { fault: Fault::Texts, .. }) => {
+            Err(error.into_error(sql, &token::tokens(sql)))
+        }
         Err(SyntaxError { fault: Fault::Literal, place }) => escape_refused(sql, place).map(|()| None),
         Err(_) => Ok(None),
     }
@@ -590,6 +596,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             writes: false,
             defines: false,
             of_row: false,
+            given: Vec::new(),
             served: false,
             select: Plain::Not,
             list_end: 0,

@@ -357,6 +357,13 @@ impl Translator<'_, '_> {
         Found::No
     }
 
+    /// Whether a name is one that a list gave and nothing else, in the `WHERE` beside that list.
+    pub(super) fn is_given_alone(&self, name: &str) -> bool {
+        self.given.contains(&name.to_lowercase())
+            && !self.is_kept()
+            && matches!(self.scoped(None, name), Found::No)
+    }
+
     /// How many queries are around the one whose tables have the column that a name means. A name of which nothing is
     /// known is one of the innermost.
     pub(super) fn queries_around(&self, qualifier: Option<&str>, name: &str) -> usize {

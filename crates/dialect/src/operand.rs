@@ -12,7 +12,7 @@ use super::out::{Form, Out, call, signed_node};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, moments, numeric, structures, types};
 use crate::lowered::Node;
-use sqltext::error::state;
+use sqltext::error::{SqlError, state};
 use sqltext::limits::PARAMETERS_MAX;
 use sqltext::token::unquoted;
 
@@ -175,6 +175,13 @@ impl<'a> Translator<'a, '_> {
             }
             node => (token.text == "-").then(|| Node::Negative(Box::new(node))),
         };
+        if inner.ty.is_some_and(types::is_text) && !self.is_kept() {
+            let message = format!("operator does not exist: {} text", token.text);
+            let error = SqlError::new("42883", message).at(self.sql, token.start);
+            return Err(Stop::Error(
+                error.with_hint("cast the text to the number that is meant, as in value::int"),
+            ));
+        }
         // A truth is a number to SQLite's signs.
         let ty = inner.ty.map(|ty| if ty == SqlType::Bool { SqlType::Int4 } else { ty });
         if ty == Some(SqlType::Interval) && token.text == "-" {
@@ -244,9 +251,13 @@ impl<'a> Translator<'a, '_> {
 
     fn not(&mut self, inner: &Expr) -> Step<Out<'a>> {
         let mut out = Out::default();
+        let word = self.peek();
         self.pass_word("NOT", &mut out)?;
         let mut inner = structures::as_value(self.expression(inner)?);
         self.suggest(&mut inner, SqlType::Bool)?;
+        if let Some(word) = word {
+            self.check_truth(&inner, word)?;
+        }
         let node = Node::Not(Box::new(inner.take_node()));
         out.push(inner.left_of(Binding::Not));
         Ok(out.typed(SqlType::Bool).labelled("?column?").meaning(node).bound(Binding::Not))
@@ -270,7 +281,7 @@ impl<'a> Translator<'a, '_> {
             return Ok(None);
         }
         if token.is_any(&["TRUE", "FALSE"]) {
-            return Ok(Some(self.taken(token).typed(SqlType::Bool).labelled("bool")));
+            return Ok(Some(self.taken(token).typed(SqlType::Bool).named("bool", true)));
         }
         if token.is("NULL") {
             return Ok(Some(self.taken(token).formed(Form::Null).labelled("?column?")));
@@ -365,6 +376,13 @@ impl<'a> Translator<'a, '_> {
         if let Some((renamed, around)) = self.renamed(qualifier.as_deref(), &name, last) {
             return Ok(self.taken_from_outside(renamed, around));
         }
+        if qualifier.is_none() && self.is_given_alone(&name) {
+            let message = format!("column \"{name}\" does not exist");
+            let error = SqlError::new(state::UNKNOWN_COLUMN, message).at(self.sql, last.start);
+            let hint =
+                "WHERE does not know the names that the list of the SELECT gives; write the expression";
+            return Err(Stop::Error(error.with_hint(hint)));
+        }
         let ty = self.column_type(qualifier.as_deref(), &name);
         if parts.is_empty() {
             out = out.meaning(Node::Column { table: qualifier.clone(), name: name.clone() });
@@ -435,6 +453,9 @@ impl<'a> Translator<'a, '_> {
         self.refuse_mismatch("CASE", types::mismatch(results.told.iter().map(|told| told.ty)), Some(word))?;
         let ty = types::common(&results.told).unwrap_or(SqlType::Text);
         let exact = ty == SqlType::Numeric;
+        // It is called like what stands behind `ELSE`, if that has a name of its own.
+        let own = otherwise.as_ref().filter(|otherwise| !otherwise.named_by_cast);
+        let own = own.and_then(|otherwise| otherwise.label.clone()).filter(|label| label != "?column?");
         // Each with the digits that it is written with.
         let digits =
             |result| if exact { numeric::exact_literal(result) } else { moments::widened(result, ty) };
@@ -454,7 +475,7 @@ impl<'a> Translator<'a, '_> {
         if exact {
             out = numeric::settled(call("numeric_of", [out]));
         }
-        Ok(numeric::collated(out.typed(ty)).labelled("case"))
+        Ok(numeric::collated(out.typed(ty)).named(own.as_deref().unwrap_or("case"), own.is_none()))
     }
 
     /// One result of a `CASE`.

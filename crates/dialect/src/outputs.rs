@@ -37,6 +37,11 @@ impl Output<'_> {
         self.label.eq_ignore_ascii_case(name)
     }
 
+    /// The name that `AS` gave it.
+    pub(super) fn given_name(&self) -> Option<&str> {
+        self.given.then_some(self.label.as_str())
+    }
+
     pub(super) fn place(&self) -> Option<usize> {
         self.place
     }

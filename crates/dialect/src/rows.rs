@@ -227,8 +227,13 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<Option<Rows<'a>>> {
         let Some(function) = table_of(name) else { return Ok(None) };
         let before = self.columns_named;
-        let arguments = self.arguments_of_rows(values)?;
+        let mut arguments = self.arguments_of_rows(values)?;
         let open = self.columns_named != before;
+        if name.starts_with("jsonb_")
+            && let Some(json) = arguments.first_mut()
+        {
+            self.suggest(json, SqlType::Jsonb)?;
+        }
         match name {
             "unnest" => self.arrays_side_by_side(arguments, open, token),
             "generate_series" => self.series(function, arguments, open, token),

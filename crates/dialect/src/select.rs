@@ -100,7 +100,10 @@ impl<'a> Translator<'a, '_> {
         let mut condition = None;
         if let Some(selection) = &select.selection {
             self.pass_word("WHERE", &mut out)?;
+            let given = outputs.iter().filter_map(Output::given_name).map(str::to_lowercase).collect();
+            let around = std::mem::replace(&mut self.given, given);
             let mut selection = self.condition_by_index(selection, None)?;
+            self.given = around;
             condition = Some(selection.take_node());
             out.push(selection);
         }
@@ -186,6 +189,7 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn returning(&mut self, items: Option<&Vec<SelectItem>>) -> Step<Option<String>> {
         let Some(items) = items else { return Ok(None) };
         self.keyword("RETURNING")?;
+        self.check_returning()?;
         // These are given, not assigned.
         self.targets = None;
         self.inserts = false;

@@ -1,5 +1,6 @@
 //! Operators and functions of JSON and of arrays: which of PostgreSQL's they are depends on the types of their sides.
 
+use pgcatalog::shape::HIDDEN;
 use sqltext::ast::Expr;
 use sqltext::token::{Token, quoted_name, sql_literal};
 use store::definition::SqlType;
@@ -10,10 +11,13 @@ use super::equals::{collated_as, has_one_spelling};
 use super::out::{Form, Out, call};
 use super::scope::{Relation, Source};
 use super::{Step, Stop, Translator, numeric, texts, types};
+use crate::lowered::Node;
 use sqltext::error::{SqlError, state};
 
 /// No operator takes sides of these types.
 const UNDEFINED_FUNCTION: &str = "42883";
+/// A value is of another type than its place.
+const MISMATCH: &str = "42804";
 /// The type of a side is not known, and which operator is meant depends on it.
 const AMBIGUOUS: &str = "42725";
 
@@ -454,7 +458,44 @@ impl<'a> Translator<'a, '_> {
 
     /// A condition: the value of a JSON text, which may be a truth.
     pub(super) fn condition(&mut self, condition: &Expr) -> Step<Out<'a>> {
-        Ok(as_value(self.expression(condition)?))
+        let word = self.at.checked_sub(1).and_then(|before| self.tokens.get(before)).copied();
+        let out = as_value(self.expression(condition)?);
+        if let Some(word) = word {
+            self.check_truth(&out, word)?;
+        }
+        Ok(out)
+    }
+
+    /// Whether what is read is kept: a definition goes on meaning what it meant when it was made.
+    pub(super) fn is_kept(&self) -> bool {
+        self.served || self.defines || self.of_row
+    }
+
+    /// Refuses what is known to be no truth. A number that is written is one, as SQLite has it, and so is a column of a
+    /// row's head. `word`: what it is an argument of.
+    pub(super) fn check_truth(&self, out: &Out<'a>, word: Token<'a>) -> Step<()> {
+        if let Form::List(parts) = &*out.form
+            && let [only] = &parts[..]
+        {
+            return self.check_truth(only, word);
+        }
+        let is_head = |name: &str| HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(name));
+        let is_column = matches!(out.node(), Some(Node::Column { .. }));
+        // What is told as a text for want of a type may be a truth.
+        let is_open = out.parameter().is_some()
+            || out.is_literal()
+            || (out.ty.is_some_and(types::is_text) && !is_column)
+            || matches!(out.node(), Some(Node::Column { name, .. }) if is_head(name));
+        let Some(ty) = out.ty.filter(|ty| !matches!(ty, SqlType::Bool | SqlType::Unknown)) else {
+            return Ok(());
+        };
+        if is_open || self.is_kept() {
+            return Ok(());
+        }
+        let word = if word.is("ON") { "JOIN/ON".to_owned() } else { word.text.to_uppercase() };
+        let message = format!("argument of {word} must be type boolean, not type {}", ty.sql_name());
+        let error = SqlError::new(MISMATCH, message).at(self.sql, self.skip_blank(out.start()));
+        Err(Stop::Error(error.with_hint("compare the value, as in value <> 0")))
     }
 }
 

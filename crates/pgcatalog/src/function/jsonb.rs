@@ -64,6 +64,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "each float of an array as PostgreSQL writes it into JSON", "json_numbers('[2.0,1.5]')", "[2,1.5]"),
     own("json_last_keys", "(json)", Returns::Type(SqlType::Json), Source::Own(|_, v| { let json = text(v, 0)?; Ok(Value::Text(last_keys(&json)?.unwrap_or(json))) }, 1, 1),
         "the same with the last value of each key that an object has twice", "json_last_keys('{\"a\":1,\"a\":2}')", "{\"a\":2}"),
+    own("json_object_of", "(keys, values)", Returns::Type(SqlType::Json), Source::Own(object_of, 1, 2),
+        "what `json_object(keys, values)` is of arrays of texts; also `jsonb_object`, and both of one array of keys and values in turn", "json_object('{a,b}', '{1,2}')", "{\"a\" : \"1\", \"b\" : \"2\"}"),
     own("json_value_text", "(json)", TEXT, Source::Own(value_text, 1, 1),
         "what `json ->> key` makes of the value: a text without its quotes, `null` as NULL", "json_value_text('\"a\"')", "a"),
     own("jsonb_concat", "(json, json)", JSONB, Source::Own(concat, 2, 2),
@@ -280,6 +282,31 @@ pub(super) fn take_form(json: &str) -> Result<(), SqlError> {
     let members = json.bytes().filter(|byte| *byte == b':').count();
     meter::take(3 * json.len() + members * MEMBER_BYTES)?;
     meter::work(3 * json.len() + members * NODE_UNITS)
+}
+
+/// An object whose values are texts or null.
+fn object_of(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let subscript = |message: &str| SqlError::new("2202E", message);
+    let pairs: Vec<(Option<String>, Option<String>)> = if values.len() > 1 {
+        let (keys, values) = (list(values, 0)?, list(values, 1)?);
+        if keys.len() != values.len() {
+            return Err(subscript("mismatched array dimensions"));
+        }
+        keys.into_iter().zip(values).collect()
+    } else {
+        let all = list(values, 0)?;
+        if !all.len().is_multiple_of(2) {
+            return Err(subscript("array must have even number of elements"));
+        }
+        let mut all = all.into_iter();
+        std::iter::from_fn(|| all.next().zip(all.next())).collect()
+    };
+    let members = pairs.into_iter().map(|(key, value)| {
+        let key = key.ok_or_else(|| SqlError::new("22004", "null value not allowed for object key"))?;
+        Ok(format!("{} : {}", serde_json::Value::from(key), serde_json::Value::from(value)))
+    });
+    let members: Vec<String> = members.collect::<Result<_, SqlError>>()?;
+    Ok(Value::Text(format!("{{{}}}", members.join(", "))))
 }
 
 /// Whether one of the keys, or all of them, are members of an object or texts of an array.
@@ -557,12 +584,16 @@ fn value_text(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 }
 
 fn jsonb_value_text(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let json = text(values, 0)?;
+    jsonb_text_of(&text(values, 0)?)
+}
+
+/// The same of a value that is known: objects and arrays as `jsonb::text` has them.
+pub(crate) fn jsonb_text_of(json: &str) -> Result<Value, SqlError> {
     if !json.starts_with(['{', '[']) {
-        return json_value_text(&json);
+        return json_value_text(json);
     }
     meter::take(2 * json.len())?;
-    Ok(Value::Text(spaced(&json)))
+    Ok(Value::Text(spaced(json)))
 }
 
 /// A JSON value as a text: without its quotes, `null` as NULL.

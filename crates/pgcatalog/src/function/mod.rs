@@ -39,7 +39,7 @@ pub use cast::{bound, is_formed};
 pub use def::{Caller, Now, Numeric, Returns, Spans};
 use def::{FunctionDef, Run, Source};
 pub use json::each_json;
-pub(crate) use jsonb::{Member, json_elements, json_members, json_value_text};
+pub(crate) use jsonb::{Member, json_elements, json_members, json_value_text, jsonb_text_of};
 pub use moment::bare_word;
 pub(crate) use moment::moment_series;
 pub use numeric::Sum;

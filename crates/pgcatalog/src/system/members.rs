@@ -7,8 +7,12 @@ use store::value::Value;
 use super::series::{RowColumn, RowFunction, RowSource, each, named, single};
 use crate::function::{self, Member};
 
-const fn elements(name: &'static str, columns: &'static [RowColumn], texts: bool) -> RowFunction {
-    named(name, columns, (1, 1), if texts { element_texts } else { element_values })
+const fn elements(
+    name: &'static str,
+    columns: &'static [RowColumn],
+    source: fn(&[Value]) -> Result<RowSource, SqlError>,
+) -> RowFunction {
+    named(name, columns, (1, 1), source)
 }
 
 /// What `jsonb_each` is called: SQLite has another of this name.
@@ -21,23 +25,22 @@ const PAIRS: &[RowColumn] = &[RowColumn::is("key", Text), RowColumn::is("value",
 const TEXT_PAIRS: &[RowColumn] = &[RowColumn::is("key", Text), RowColumn::is("value", Text)];
 
 pub(super) static FUNCTIONS: &[RowFunction] = &[
-    elements("json_array_elements", JSON, false),
-    elements("jsonb_array_elements", JSONB, false),
-    elements("json_array_elements_text", TEXTS, true),
-    elements("jsonb_array_elements_text", TEXTS, true),
+    elements("json_array_elements", JSON, |of| element_values(of, |value| Ok(Value::from(value)))),
+    elements("jsonb_array_elements", JSONB, |of| element_values(of, |value| Ok(Value::from(value)))),
+    elements("json_array_elements_text", TEXTS, |of| element_values(of, function::json_value_text)),
+    elements("jsonb_array_elements_text", TEXTS, |of| element_values(of, function::jsonb_text_of)),
     named(JSONB_EACH, PAIRS, (1, 1), |arguments| pairs(arguments, |value| Ok(Value::from(value)))),
     named("json_each_text", TEXT_PAIRS, (1, 1), |arguments| pairs(arguments, function::json_value_text)),
-    named("jsonb_each_text", TEXT_PAIRS, (1, 1), |arguments| pairs(arguments, function::json_value_text)),
+    named("jsonb_each_text", TEXT_PAIRS, (1, 1), |arguments| pairs(arguments, function::jsonb_text_of)),
     single("json_object_keys", TEXTS, (1, 1), keys),
     single("jsonb_object_keys", TEXTS, (1, 1), keys),
 ];
 
-fn element_values(arguments: &[Value]) -> Result<RowSource, SqlError> {
-    Ok(each(function::json_elements(&arguments[0], |value| Ok(Value::from(value)))?))
-}
-
-fn element_texts(arguments: &[Value]) -> Result<RowSource, SqlError> {
-    Ok(each(function::json_elements(&arguments[0], function::json_value_text)?))
+fn element_values(
+    arguments: &[Value],
+    value: fn(&str) -> Result<Value, SqlError>,
+) -> Result<RowSource, SqlError> {
+    Ok(each(function::json_elements(&arguments[0], value)?))
 }
 
 fn pairs(arguments: &[Value], value: fn(&str) -> Result<Value, SqlError>) -> Result<RowSource, SqlError> {

@@ -37,6 +37,7 @@ const FILES: &[(&str, &str)] = &[
     ("shop.txt", include_str!("answers/shop.txt")),
     ("statements.txt", include_str!("answers/statements.txt")),
     ("stored.txt", include_str!("answers/stored.txt")),
+    ("strict.txt", include_str!("answers/strict.txt")),
     ("texts.txt", include_str!("answers/texts.txt")),
     ("types.txt", include_str!("answers/types.txt")),
     ("views.txt", include_str!("answers/views.txt")),
