@@ -31,7 +31,7 @@
 //! };
 //! let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
 //! let config = Config { listen_addresses: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
-//! let server = Server::start(&config, engine, Default::default()).unwrap();
+//! let server = Server::start(&config, engine, Default::default(), None).unwrap();
 //! let mut client = TcpStream::connect(server.addresses()[0]).unwrap();
 //! client.write_all(b"set greeting 0 0 5\r\nhello\r\n").unwrap();
 //! let mut answer = [0; 8];

@@ -402,7 +402,8 @@ impl Core {
             return result;
         }
         let message = format!("a transaction reads at most {CHOSEN_ROWS_MAX} rows FOR UPDATE or FOR SHARE");
-        let hint = "every row counts that the statement looks at: an index on the columns of its condition helps";
+        let hint =
+            "every row counts that the statement looks at: an index on the columns of its condition helps";
         result.and_then(|_| Err(SqlError::new(state::TOO_LARGE, message).with_hint(hint)))
     }
 

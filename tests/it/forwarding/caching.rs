@@ -297,8 +297,7 @@ fn two_servers_of_one_database_do_not_disturb_each_other() {
     until("both streams follow", || {
         psql(&shop.daemon.place, "SELECT count(*) FROM sqlcached_sources WHERE state = 'streaming'") == "2"
     });
-    let (first, mut second, mut filler) =
-        (Talk::with(&shop.through), Talk::with(&other), Talk::with(&other));
+    let (first, mut second, mut filler) = (Talk::with(&shop.through), Talk::with(&other), Talk::with(&other));
     (0..200).for_each(|number| drop(first.must(&format!("UPDATE ware SET ratio = {number} WHERE id = 2"))));
     let read = "SELECT name FROM ware WHERE id = $1::int";
     for number in 0..200 {

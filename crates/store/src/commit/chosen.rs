@@ -19,9 +19,12 @@ pub(super) struct Chosen {
     choosing: Cell<bool>,
     /// There were more than fit.
     overflowed: Cell<bool>,
-    rows: RefCell<HashMap<TableId, HashMap<Box<[u8]>, Found>>>,
+    rows: RefCell<HashMap<TableId, OfTable>>,
     count: Cell<usize>,
 }
+
+/// The rows of one table, by their keys.
+type OfTable = HashMap<Box<[u8]>, Found>;
 
 /// A row as it was found.
 #[derive(Clone, Copy, Debug)]

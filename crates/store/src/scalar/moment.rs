@@ -462,7 +462,9 @@ mod tests {
             assert_eq!(timestamptz(zoned).as_deref(), Ok("1980-01-02 00:00:00+00:00"), "{zoned}");
         }
         assert_eq!(date("1999-Oct-08").as_deref(), Ok("1999-10-08"));
-        assert!(date("1980-01-02 +x").is_err() && date("1980-01-02X").is_err() && date("1980-01-02-08").is_err());
+        assert!(
+            date("1980-01-02 +x").is_err() && date("1980-01-02X").is_err() && date("1980-01-02-08").is_err()
+        );
         assert_eq!(time("20:01:02.5").as_deref(), Ok("20:01:02.5"));
         assert_eq!(timetz("20:01-05:30").as_deref(), Ok("20:01:00-05:30"));
     }
