@@ -114,9 +114,7 @@ impl Session {
     fn group(&mut self, bytes: &[u8], hands: &mut Hands<'_>, out: &mut Out<'_>) -> bool {
         if bytes == FLUSH {
             // It asks for what the source may hold back of its answers, and is not answered itself.
-            if !self.expected.is_empty() {
-                out.source.extend_from_slice(bytes);
-            }
+            out.source.extend_from_slice(bytes);
             return true;
         }
         let waited = self.waiting.take();
