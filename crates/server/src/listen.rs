@@ -85,14 +85,13 @@ impl Listener {
         }
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let bound = || -> rustix::io::Result<(OwnedFd, SocketAddr)> {
-            let fd = match handover.and_then(|handover| handover.tcp(address)) {
-                Some(fd) => fd,
-                None => {
-                    let fd = socket(family)?;
-                    sockopt::set_socket_reuseaddr(&fd, true)?;
-                    rustix::net::bind(&fd, &address)?;
-                    fd
-                }
+            let fd = if let Some(fd) = handover.and_then(|handover| handover.tcp(address)) {
+                fd
+            } else {
+                let fd = socket(family)?;
+                sockopt::set_socket_reuseaddr(&fd, true)?;
+                rustix::net::bind(&fd, &address)?;
+                fd
             };
             rustix::net::listen(&fd, backlog)?;
             let address = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?;
@@ -107,15 +106,12 @@ impl Listener {
     /// start, while no other thread makes files.
     pub(crate) fn unix(path: &Path, mode: u32, (backlog, handover): Ways<'_>) -> Result<Self, ListenError> {
         let refused = |error| ListenError::Path(path.to_owned(), error);
-        let fd = match handover.and_then(|handover| handover.unix(path)) {
-            Some(fd) => {
-                std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(refused)?;
-                fd
-            }
-            None => {
-                remove_stale(path)?;
-                bound(path, mode).map_err(|error| refused(error.into()))?
-            }
+        let fd = if let Some(fd) = handover.and_then(|handover| handover.unix(path)) {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(refused)?;
+            fd
+        } else {
+            remove_stale(path)?;
+            bound(path, mode).map_err(|error| refused(error.into()))?
         };
         rustix::net::listen(&fd, backlog).map_err(|error| refused(error.into()))?;
         note(handover, &fd, Some(path)).map_err(refused)?;

@@ -85,7 +85,6 @@ fn barrier() -> io::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the manager's variable, which is no setting")]
 fn is_managed() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
