@@ -68,8 +68,7 @@ fn word(token: &Token<'_>, before: Option<&Token<'_>>, next: Option<&Token<'_>>)
     Err(Refusal::new(reason))
 }
 
-/// A literal must not say `now`. PostgreSQL joins literals on lines of their own, and reads the second in the way
-/// of the first: such are not read here.
+/// A literal must not say `now`. Two that stand side by side, and not on lines of their own, are none to PostgreSQL.
 fn literal(token: &Token<'_>, before: Option<&Token<'_>>) -> Result<(), Refusal> {
     if before.is_some_and(|before| matches!(before.kind, Kind::Text | Kind::Foreign)) {
         return Err(Refusal::new("a literal is written in two parts").with_cure("write it as one"));
@@ -139,7 +138,9 @@ mod tests {
             ("SELECT date $$Tomorrow$$", "'tomorrow'"),
             ("SELECT date U&'\\006eow'", "'now'"),
             ("SELECT date U&'!006eow' UESCAPE '!'", "UESCAPE"),
-            ("SELECT date 'to'\n'day'", "two parts"),
+            ("SELECT date 'to'\n'day'", "'today'"),
+            ("SELECT date E'to' -- a\n '\\x64ay'", "'today'"),
+            ("SELECT date 'to' 'day'", "two parts"),
             ("SELECT 1 /* /* */ ' */ , date 'now' -- '", "comment"),
             ("SELECT 1 -- \r, date 'now'", "comment"),
             ("SELECT a ['now'::date] FROM t", "not clear"),
