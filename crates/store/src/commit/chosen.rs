@@ -69,6 +69,12 @@ impl Chosen {
         }
     }
 
+    /// The transaction has written this key for good: what it read there is not to be found any more.
+    pub(super) fn forget(&mut self, table: TableId, key: &[u8]) {
+        let gone = self.rows.get_mut().get_mut(&table).and_then(|rows| rows.remove(key));
+        *self.count.get_mut() -= usize::from(gone.is_some());
+    }
+
     /// What a commit asks for that writes a key, where a statement asks for this.
     pub(super) fn expectation(&self, table: TableId, key: &[u8], asked: Expect) -> Expect {
         if self.count.get() == 0 {

@@ -299,7 +299,11 @@ impl WriteSet {
 
     /// Begins again without a change, under the same savepoints: what was written is in the store.
     pub fn begin_again(&mut self) {
-        let log = std::mem::take(self).log;
+        let Self { log, tables, mut chosen, .. } = std::mem::take(self);
+        for own in &tables {
+            own.slots.iter().for_each(|slot| chosen.forget(own.table.id(), &slot.key));
+        }
+        self.chosen = chosen;
         for step in log {
             if let Step::Savepoint(name) = step {
                 self.savepoint(name);
